@@ -1,0 +1,61 @@
+# The doors of the house. `make demo` and `make test` do all set-up themselves.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CONFORMANCE_DIR ?= ../shared/conformance
+PYTEST_WORKERS ?= 2
+SCENARIOS ?=
+
+.PHONY: help demo up test lint types imports conformance e2e e2e-node e2e-kind bench crds sizes clean
+
+help:
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(READY): pyproject.toml constraints.txt
+	@echo "Preparing $(VENV) (once; a minute or two) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; set PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## run three gangs and a refused queue on an embedded cluster, to the end
+	@$(BIN)/stromboli demo
+
+up: $(READY)  ## start the embedded cluster and the three processes, and keep them running
+	@$(BIN)/stromboli up
+
+test: $(READY) lint  ## lint, types, unit, property, conformance and end-to-end tests
+	$(BIN)/pytest -n $(PYTEST_WORKERS) tests e2e
+
+lint: $(READY)  ## ruff, mypy strict, import contracts
+	$(BIN)/ruff check src tests e2e benchmarks
+	$(BIN)/ruff format --check src tests e2e benchmarks
+	$(BIN)/mypy src tests e2e
+	$(BIN)/lint-imports
+
+conformance: $(READY)  ## run the vectors in CONFORMANCE_DIR
+	@$(BIN)/python -m tests.conformance $(CONFORMANCE_DIR)
+
+e2e: $(READY)  ## the end-to-end suite on a real kube-apiserver
+	@echo "make e2e is not there yet: it needs etcd, kube-apiserver and kwok from their modules." >&2
+	@echo "The same suite runs on the embedded cluster in 'make test', or on any cluster with: KUBECONFIG=... $(BIN)/pytest e2e" >&2
+	@exit 1
+
+e2e-node: $(READY)  ## the chart on a real kubelet
+	@echo "make e2e-node is not there yet: it needs the chart and an image (see CHANGELOG.md, 'Not yet')." >&2; exit 1
+
+e2e-kind: $(READY)  ## the chart on kind
+	@echo "make e2e-kind is not there yet: it needs the chart and an image (see CHANGELOG.md, 'Not yet')." >&2; exit 1
+
+bench: $(READY)  ## benchmark scenarios, one JSON object a line
+	@$(BIN)/python -m benchmarks $(SCENARIOS)
+
+crds: $(READY)  ## write the CRDs into the chart
+	@$(BIN)/python -m stromboli.api.crds charts/stromboli/crds
+
+sizes: $(READY)  ## lines per file and function, per room
+	@$(BIN)/python -m benchmarks.sizes
+
+clean:  ## remove what the doors made
+	rm -rf $(VENV) .stromboli build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The controllers: every custom resource's living part."""

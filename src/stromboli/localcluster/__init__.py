@@ -1,0 +1,1 @@
+"""An embedded control plane for laptops, tests and demonstrations. Not for production."""

@@ -1,0 +1,1 @@
+"""What every process needs to start, lead and stop: flags, signals, leadership."""

@@ -1,0 +1,1 @@
+"""What a process tells the outside about itself: metrics, health, logs, traces."""

@@ -1,0 +1,1 @@
+"""Test doubles that are part of the product: a faulty API server, a fake clock, builders."""

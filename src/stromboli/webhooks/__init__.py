@@ -1,0 +1,1 @@
+"""The admission webhooks: defaults and validation of the custom resources."""
