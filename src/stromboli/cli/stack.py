@@ -1,0 +1,236 @@
+"""The whole system on one machine: the embedded cluster and the three processes, each a process of its own.
+
+Used by ``stromboli demo``, ``stromboli up`` and the end-to-end suite. A :class:`Stack` starts its parts in order,
+waits for each to be ready, keeps one log file a part, notices when one dies, and stops them in reverse order, by
+their own process ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 15.0
+POLL_SECONDS = 0.05
+CLUSTER, WEBHOOKS, CONTROLLERS, SCHEDULER = "localcluster", "webhooks", "controllers", "scheduler"
+PROCESSES = (WEBHOOKS, CONTROLLERS, SCHEDULER)
+
+
+class StackError(Exception):
+    """A part could not be started or has died; the text names it, the last lines of its log and where the log is."""
+
+    for_user = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackOptions:
+    """What to start, and where its files go."""
+
+    directory: Path
+    nodes: int = 10
+    node_capacity: str = "cpu=8,memory=32Gi,pods=110"
+    port: int = 0
+    state_file: Path | None = None
+    scheduler_conf: Path | None = None
+    cluster_arguments: Sequence[str] = ()
+    with_cluster: bool = True
+    kubeconfig: Path | None = None
+    """Kubeconfig of an existing cluster, when ``with_cluster`` is false."""
+
+
+@dataclass
+class Part:
+    """One running process of the stack."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+    health: str | None = field(default=None)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self.process.returncode is None
+
+    def tail(self, lines: int = 12) -> str:
+        """The last lines of the log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+class Stack:
+    """Starts, watches and stops the parts. Use as ``async with Stack(options) as stack``."""
+
+    def __init__(self, options: StackOptions, *, progress: Callable[[str], None] = lambda _line: None) -> None:
+        self.options = options
+        self.parts: dict[str, Part] = {}
+        self._progress = progress
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of the cluster in use."""
+        return self.options.kubeconfig or self.options.directory / "kubeconfig"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the log files."""
+        return self.options.directory / "logs"
+
+    async def __aenter__(self) -> Stack:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        try:
+            if self.options.with_cluster:
+                await self.start_cluster()
+            for name in PROCESSES:
+                await self.start(name)
+        except BaseException:
+            await self.stop_all()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop_all()
+
+    async def start_cluster(self) -> None:
+        """Start the embedded cluster and wait until its API answers."""
+        options = self.options
+        ready = options.directory / "ready"
+        ready.unlink(missing_ok=True)
+        arguments = [
+            f"--listen=127.0.0.1:{options.port}",
+            f"--data-dir={options.directory}",
+            f"--nodes={options.nodes}",
+            f"--node-capacity={options.node_capacity}",
+            *([f"--state-file={options.state_file}"] if options.state_file else []),
+            *options.cluster_arguments,
+        ]
+        part = await self._spawn(CLUSTER, arguments)
+        await self._until(part, ready.exists)
+
+    async def start(self, name: str) -> None:
+        """Start one of the three processes and wait until it says it is ready."""
+        health = free_port()
+        part = await self._spawn(name, [*self._common(health), *self._arguments(name)])
+        part.health = f"http{'s' if name == WEBHOOKS else ''}://127.0.0.1:{health}/readyz"
+        await self._until(part, lambda: answers(part.health or ""))
+
+    def kill(self, name: str) -> Part:
+        """Kill a part at once (SIGKILL), as a crash would."""
+        part = self.parts[name]
+        if part.alive:
+            part.process.kill()
+        return part
+
+    async def stop(self, name: str) -> None:
+        """Stop a part and wait for its end."""
+        part = self.parts.pop(name, None)
+        if part is None:
+            return
+        if part.alive:
+            part.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(part.process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            part.process.kill()
+            await part.process.wait()
+
+    async def stop_all(self) -> None:
+        """Stop what runs, last started first."""
+        for name in reversed(list(self.parts)):
+            await self.stop(name)
+
+    def check(self) -> None:
+        """Raises StackError when a part has ended by itself."""
+        for part in self.parts.values():
+            if not part.alive:
+                raise StackError(self._obituary(part))
+
+    def _common(self, health: int) -> list[str]:
+        return [
+            f"--kubeconfig={self.kubeconfig}",
+            "--enable-healthz",
+            f"--healthz-address=127.0.0.1:{health}",
+        ]
+
+    def _arguments(self, name: str) -> list[str]:
+        if name == WEBHOOKS:
+            port = free_port()
+            return [
+                "--listen-address=127.0.0.1",
+                f"--port={port}",
+                f"--webhook-url=https://127.0.0.1:{port}",
+                f"--certificate-dir={self.options.directory / 'webhook-certificates'}",
+            ]
+        arguments = ["--leader-elect=false", "--enable-metrics", f"--listen-address=127.0.0.1:{free_port()}"]
+        if name == SCHEDULER:
+            arguments += ["--schedule-period=200ms"]
+            if self.options.scheduler_conf:
+                arguments += [f"--scheduler-conf={self.options.scheduler_conf}"]
+        return arguments
+
+    async def _spawn(self, name: str, arguments: Sequence[str]) -> Part:
+        self._progress(f"starting {name}")
+        path = self.logs / f"{name}.log"
+        with path.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                f"stromboli.{name}",
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,
+            )
+        part = self.parts[name] = Part(name, process, path)
+        return part
+
+    async def _until(self, part: Part, condition: Callable[[], object]) -> None:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                while True:
+                    outcome = condition()
+                    if await outcome if asyncio.iscoroutine(outcome) else outcome:
+                        return
+                    if not part.alive:
+                        raise StackError(self._obituary(part))
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError as error:
+            raise StackError(f"{part.name} was not ready after {READY_SECONDS:.0f} s\n{self._where(part)}") from error
+
+    def _obituary(self, part: Part) -> str:
+        return f"{part.name} ended with exit code {part.process.returncode}\n{self._where(part)}"
+
+    def _where(self, part: Part) -> str:
+        return f"{part.tail()}\nlog: {part.log}"
+
+
+def free_port() -> int:
+    """A TCP port on loopback that is free now."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def answers(url: str) -> bool:
+    """Whether ``url`` answers 200 (certificates are not checked: it is a probe on loopback)."""
+    timeout = aiohttp.ClientTimeout(total=2)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, ssl=False) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return False
