@@ -1,0 +1,105 @@
+"""Names and life of the scheduler's series."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.scheduler.metrics import SchedulerMetrics
+from stromboli.telemetry.metrics import Metrics
+
+
+@pytest.fixture
+def registry() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def series(registry: Metrics) -> SchedulerMetrics:
+    return SchedulerMetrics(registry)
+
+
+FAMILIES = """
+e2e_scheduling_latency_milliseconds histogram
+open_session_duration_milliseconds histogram
+e2e_job_scheduling_latency_milliseconds histogram
+e2e_job_scheduling_duration gauge
+e2e_job_scheduling_start_time gauge
+e2e_job_scheduling_last_time gauge
+plugin_scheduling_latency_milliseconds histogram
+action_scheduling_latency_milliseconds histogram
+task_scheduling_latency_milliseconds histogram
+scheduling_stage_duration_milliseconds histogram
+schedule_attempts_total counter
+pod_preemption_victims gauge
+total_preemption_attempts gauge
+unschedule_task_count gauge
+unschedule_job_count gauge
+job_retry_counts gauge
+job_share gauge
+namespace_share gauge
+namespace_weight gauge
+namespace_weighted_share gauge
+queue_allocated_milli_cpu gauge
+queue_request_memory_bytes gauge
+queue_deserved_scalar_resources gauge
+queue_capacity_milli_cpu gauge
+queue_real_capacity_memory_bytes gauge
+queue_inqueue_scalar_resources gauge
+queue_share gauge
+queue_weight gauge
+queue_overused gauge
+"""
+
+
+@pytest.mark.parametrize("family", FAMILIES.split("\n")[1:-1])
+def test_series_are_declared_with_their_contract_names(
+    registry: Metrics, series: SchedulerMetrics, family: str
+) -> None:
+    assert f"# TYPE volcano_{family}\n" in registry.render().decode()
+
+
+def samples(registry: Metrics, text: str) -> list[str]:
+    return [line for line in registry.render().decode().splitlines() if text in line and not line.startswith("#")]
+
+
+def test_scalar_that_disappears_is_reported_as_zero_for_its_own_amount_only(
+    registry: Metrics, series: SchedulerMetrics
+) -> None:
+    series.set_queue_amount("q", "allocated", {"cpu": 1000, "nvidia.com/gpu": 2000})
+    series.set_queue_amount("q", "allocated", {"cpu": 1000})
+    series.set_queue_amount("q", "deserved", {"cpu": 1000})
+    assert samples(registry, "nvidia.com/gpu") == [
+        'volcano_queue_allocated_scalar_resources{queue_name="q",resource="nvidia.com/gpu"} 0.0'
+    ]
+
+
+def test_series_count_returns_to_its_baseline_after_many_jobs_and_queues(
+    registry: Metrics, series: SchedulerMetrics
+) -> None:
+    baseline = len(samples(registry, ""))
+    for number in range(500):
+        name = f"job-{number}"
+        series.job_duration.labels(name, "q", "ns").set(1)
+        series.job_start.labels(name, "q", "ns").set(1)
+        series.job_last.labels(name, "q", "ns").set(1)
+        series.unschedulable_tasks.labels(name).set(1)
+        series.retries.labels(name).inc()
+        series.job_share.labels("ns", name).set(1)
+        series.set_queue_amount(name, "allocated", {"cpu": 1, "example.com/chip": 1})
+    assert len(samples(registry, "")) > baseline + 3000
+    for number in range(500):
+        series.forget_job("ns", f"job-{number}", "q")
+        series.forget_queue(f"job-{number}")
+    assert len(samples(registry, "")) == baseline
+
+
+def test_forgetting_what_was_never_seen_is_harmless(series: SchedulerMetrics) -> None:
+    series.forget_job("ns", "never", "q")
+    series.forget_queue("never")
+
+
+def test_clock_that_went_back_counts_as_zero(registry: Metrics, series: SchedulerMetrics) -> None:
+    series.observe_milliseconds("Bound", -5)
+    assert samples(registry, 'task_scheduling_latency_milliseconds_sum{stage="Bound"}') == [
+        'volcano_task_scheduling_latency_milliseconds_sum{stage="Bound"} 0.0'
+    ]
