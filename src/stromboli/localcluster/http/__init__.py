@@ -1,0 +1,1 @@
+"""The API over HTTP: an aiohttp application around a registry."""

@@ -1,0 +1,1 @@
+"""Server-side printing: the ``Table`` that kubectl shows for lists. Pure."""

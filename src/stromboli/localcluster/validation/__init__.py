@@ -1,0 +1,1 @@
+"""Checks that every kind shares: names, labels, annotations, owner references."""
