@@ -1,0 +1,1 @@
+"""The job controller: reconciles `batch.volcano.sh` Jobs (spec 02)."""
