@@ -130,7 +130,7 @@ def _number(value: str) -> float:
 
 def _duration(value: str) -> float:
     try:
-        return durations.parse(value) / 1e9
+        return durations.seconds(value)
     except ValueError:
         raise ValueError("expected a duration such as 1s, 500ms or 1m30s") from None
 

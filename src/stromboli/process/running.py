@@ -14,6 +14,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from stromboli.kube.errors import ConfigurationError, LeadershipLost
 from stromboli.process.flags import FlagError
 from stromboli.telemetry.listening import ListenError
 from stromboli.telemetry.traces import TracesError
@@ -30,7 +31,14 @@ class StartupError(Exception):
     """The process cannot start or go on; the text is one line that names the offender and the next step."""
 
 
-USER_ERRORS: tuple[type[BaseException], ...] = (StartupError, FlagError, ListenError, TracesError)
+USER_ERRORS: tuple[type[BaseException], ...] = (
+    StartupError,
+    FlagError,
+    ListenError,
+    TracesError,
+    ConfigurationError,
+    LeadershipLost,
+)
 """Errors whose text is for the user: printed as one line, without a traceback."""
 
 
@@ -42,10 +50,10 @@ def run(program: str, main: Callable[[], Coroutine[object, object, None]]) -> in
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_supervised(main))
-    except* asyncio.CancelledError:
+    except asyncio.CancelledError:
         return 0
-    except* Exception as group:
-        return _report(program, group)
+    except Exception as error:
+        return _report(program, error)
     return 0
 
 
@@ -54,7 +62,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     import uvloop
 
-    return uvloop.new_event_loop  # type: ignore[no-any-return]
+    return uvloop.new_event_loop
 
 
 async def _supervised(main: Callable[[], Awaitable[None]]) -> None:
@@ -92,8 +100,8 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _report(program: str, group: BaseException) -> int:
-    for error in leaves(group):
+def _report(program: str, failure: BaseException) -> int:
+    for error in leaves(failure):
         if isinstance(error, USER_ERRORS) or getattr(error, "for_user", False):
             print(f"{program}: error: {error}", file=sys.stderr)
         else:
