@@ -1,7 +1,8 @@
 """``stromboli demo``: the system from nothing to finished jobs, in front of the user's eyes.
 
 Starts the stack, submits the manifests of a folder, watches until every job that can end has ended and every job that
-cannot has said why, prints a table and stops. Any part that dies or any job that ends otherwise than expected makes it fail.
+cannot has said why, prints a table and stops. Any part that dies or any job that ends otherwise than expected makes it
+fail.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ DEADLINE_SECONDS = 75.0
 POLL_SECONDS = 0.25
 NAMESPACE = "default"
 DONE = ("Completed", "Failed", "Aborted", "Terminated")
+WAITS, REFUSED = "Pending", "Refused"
+EXPECT = "demo.stromboli.dev/expect"
+"""Annotation on a demo manifest: the phase its job should end in (default Completed), ``Pending`` when it should wait
+and say why, ``Refused`` when admission should refuse it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class JobView:
     """What the table shows of one job."""
 
     name: str
+    want: str = "Completed"
     phase: str = ""
     pod_group: str = ""
     running: int = 0
@@ -59,8 +65,8 @@ class JobView:
 
     @property
     def settled(self) -> bool:
-        """Whether the job has ended, or waits and has said why."""
-        return self.phase in DONE or (self.phase == "Pending" and bool(self.why))
+        """Whether the job has ended, or should wait and has said why."""
+        return self.phase in DONE or (self.want == WAITS and self.phase == WAITS and bool(self.why))
 
 
 @dataclass
@@ -117,8 +123,8 @@ async def _demonstrate(
     nodes = await _until(stack, lambda: client.list(NODES), lambda found: len(found) >= stack.options.nodes)
     say(f"{len(nodes)} nodes are ready")
     refusals = await _submit(client, documents, say)
-    names = [document["metadata"]["name"] for _, document in documents if document["kind"] == JOBS.kind]
-    views = await _watch(client, stack, names, console)
+    jobs = [document for _, document in documents if document["kind"] == JOBS.kind]
+    views = await _watch(client, stack, [JobView(job["metadata"]["name"], _wanted(job)) for job in jobs], console)
     _judge(views, refusals, documents, stack)
 
 
@@ -143,8 +149,12 @@ async def _create(client: Client, kind: Kind, document: dict[str, Any]) -> None:
     await client.create(kind, document, namespace)
 
 
-async def _watch(client: Client, stack: Stack, names: list[str], console: Console) -> list[JobView]:
-    views = {name: JobView(name) for name in names}
+def _wanted(document: dict[str, Any]) -> str:
+    return str(document["metadata"].get("annotations", {}).get(EXPECT, "Completed"))
+
+
+async def _watch(client: Client, stack: Stack, jobs: list[JobView], console: Console) -> list[JobView]:
+    views = {view.name: view for view in jobs}
     started = time.monotonic()
     with Live(_table(views), console=console, refresh_per_second=8, transient=not console.is_terminal) as live:
         while True:
@@ -212,7 +222,7 @@ def _table(views: dict[str, JobView]) -> Table:
             str(view.total),
             _moment(view.seconds.get("Running")),
             _moment(ended),
-            view.why if view.phase == "Pending" else "",
+            view.why if view.phase == WAITS else "",
         )
     return table
 
@@ -229,18 +239,14 @@ def _judge(
     refused = {refusal.where for refusal in refusals}
     phases = {view.name: view for view in views}
     for where, document in documents:
-        want = document["metadata"].get("annotations", {}).get(EXPECT, "Completed")
+        want = _wanted(document)
         name = document["metadata"]["name"]
-        if (where in refused) != (want == "Refused"):
+        if (where in refused) != (want == REFUSED):
             complaints.append(f"{name}: {'refused' if where in refused else 'accepted'}, expected {want}")
-        elif document["kind"] == JOBS.kind and want != "Refused" and phases[name].phase != want:
+        elif document["kind"] == JOBS.kind and want != REFUSED and phases[name].phase != want:
             complaints.append(f"{name}: {phases[name].phase or 'no status'}, expected {want} {phases[name].why}")
     if complaints:
         raise DemoFailed("\n".join([*complaints, f"logs: {stack.logs}"]))
-
-
-EXPECT = "demo.stromboli.dev/expect"
-"""Annotation on a demo manifest: the phase its job should end in, ``Pending`` to wait for ever, ``Refused`` by admission."""
 
 
 async def _until(
