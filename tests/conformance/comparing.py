@@ -1,7 +1,8 @@
 """Compares what a session did here with what a vector says, as data: no scheduler is needed to test it.
 
-A vector binds in layers. ``expect`` (as far as ``checks`` names it) always holds. ``exact`` cases also hold ``observed``
-apart from the fields listed in ``unstable``. Other cases hold ``invariants``, what all recorded runs had in common.
+A vector binds in layers. ``expect`` (as far as ``checks`` names it) always holds. ``exact`` cases also hold
+``observed``, apart from the fields listed in ``unstable``. Other cases hold ``invariants``, what all recorded runs had
+in common.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one reviewed list of cases that this system answers differently on purpose.
 
-``not_applicable.yaml`` maps a shell pattern for ``FILE::CASE ID`` to the reason. Everything else that is reported as not
-applicable is derived from the case itself (an action or plugin that is not there), never from its name.
+``not_applicable.yaml`` maps a shell pattern for ``FILE::CASE ID`` to the reason. Everything else that is reported as
+not applicable is derived from the case itself (an action or plugin that is not there), never from its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a conformance run says: one verdict a case, one line a file, one total.
 
-Every runner (scheduler sessions, scheduler functions, webhooks) returns :class:`FileReport` objects; printing and the exit
-code are decided in one place. A case that cannot be asked of this system is *not applicable* and must say why.
+Every runner (scheduler sessions, scheduler functions, webhooks) returns :class:`FileReport` objects; printing and the
+exit code are decided in one place. A case that cannot be asked of this system is *not applicable* and must say why.
 """
 
 from __future__ import annotations

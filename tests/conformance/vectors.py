@@ -38,7 +38,7 @@ def directory(argument: str | None = None) -> Path:
 
 
 def suite(root: Path, name: str) -> Path | None:
-    """Directory of one suite (``scheduler`` or ``webhooks``) under ``root``, or ``root`` itself when it is that suite."""
+    """Directory of one suite (``scheduler`` or ``webhooks``): under ``root``, or ``root`` itself."""
     for candidate in (root / name, root):
         if candidate.name == name and any(candidate.glob("*.json")):
             return candidate

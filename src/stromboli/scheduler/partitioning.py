@@ -1,8 +1,8 @@
 """Consistent hashing of pods, PodGroups and nodes over several schedulers.
 
 Old and new schedulers can share a cluster only if they agree on every point of the ring (spec 04 section 16): 20 points
-a member, point *i* at CRC-32 (IEEE) of the decimal *i* followed by the member's name; a key belongs to the member at the
-first point strictly greater than its own CRC-32, wrapping around.
+a member, point *i* at CRC-32 (IEEE) of the decimal *i* followed by the member's name; a key belongs to the member at
+the first point strictly greater than its own CRC-32, wrapping around.
 """
 
 from __future__ import annotations
