@@ -1,0 +1,127 @@
+"""What plugins and actions see of the cluster while a cycle runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stromboli.scheduler.core.columns import Columns, Floats
+from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue
+from stromboli.scheduler.core.tables import JobTable, NodeTable, Rows
+
+if TYPE_CHECKING:
+    from stromboli.scheduler.core.objects import ClusterObjects
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A metric value to expose; the shell adds the prefix ``volcano_``."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """An event on a PodGroup."""
+
+    job_id: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True, kw_only=True)
+class HyperNodeView:
+    """HyperNodes of the session with the virtual root (spec 04 sections 15 and 24)."""
+
+    ready: bool
+    by_name: dict[str, HyperNode]
+    rows: dict[str, Rows]
+    """Real session nodes of each HyperNode, as rows in node-list order."""
+    tiers: list[int]
+    """All tiers, ascending, the virtual root's included."""
+    lowest_of_row: dict[int, str] = field(default_factory=dict)
+    """For each row a HyperNode of the lowest tier that holds it; absent when none but the root does."""
+
+    def ancestors(self, name: str) -> list[str]:
+        """The HyperNode, its parent, and so on up to the root."""
+        chain: list[str] = []
+        while name and name not in chain:
+            chain.append(name)
+            node = self.by_name.get(name)
+            name = node.parent if node else ""
+        return chain
+
+    def lowest_common_ancestor(self, left: str, right: str) -> str:
+        """The lowest HyperNode above both; an empty name gives the other; empty when there is none."""
+        if not left or not right:
+            return left or right
+        above_left = set(self.ancestors(left))
+        return next((name for name in self.ancestors(right) if name in above_left), "")
+
+
+@dataclass(slots=True, kw_only=True)
+class View:
+    """The cluster in this cycle. Everything reachable from here is read only for plugins."""
+
+    session_id: str
+    now: float
+    """Seconds since the epoch."""
+    columns: Columns
+    nodes: NodeTable
+    node_list: Sequence[Node | None]
+    """Nodes by row, in node-list order; None for dead rows."""
+    nodes_by_name: Mapping[str, Node]
+    jobs: Mapping[str, Job]
+    """Jobs of the session: those with a PodGroup and an existing queue."""
+    job_table: JobTable
+    queues: Mapping[str, Queue]
+    total: Floats
+    """Sum of allocatable over all nodes."""
+    hyper_nodes: HyperNodeView
+    objects: ClusterObjects
+    """Everything else the mirror knows by kind: volumes, claims, services, namespaces, quotas, NUMA layouts, ..."""
+    shard: frozenset[str] | None = None
+    """Names of the nodes of this scheduler's shard, or None when sharding is off."""
+    shard_mode: str = "none"
+    hierarchy: Mapping[str, bool] = field(default_factory=dict)
+    """Plugin name to its ``enableHierarchy`` switch."""
+    action_names: frozenset[str] = frozenset()
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Process options that plugins look at, such as feature gates."""
+    samples: list[Sample] = field(default_factory=list)
+    events: list[JobEvent] = field(default_factory=list)
+    conditions: dict[str, list[Condition]] = field(default_factory=dict)
+    """Conditions set in this cycle, by job id; later ones of a type replace earlier ones."""
+
+    def row_nodes(self, rows: Rows) -> list[Node]:
+        """The nodes of live rows, in order."""
+        return [node for row in rows if (node := self.node_list[row]) is not None]
+
+    def report(self, job: Job, reason: str, message: str, type: str = "Normal") -> None:
+        """An event on the job's PodGroup."""
+        self.events.append(JobEvent(job.id, job.uid, type, reason, message))
+
+    def measure(self, name: str, value: float, **labels: str) -> None:
+        """A metric sample; label order is that given."""
+        self.samples.append(Sample(name, tuple(labels.items()), value))
+
+    def set_condition(self, job: Job, condition: Condition) -> None:
+        """Sets a PodGroup condition, replacing one of the same type at the end of the cycle."""
+        conditions = self.conditions.setdefault(job.id, [])
+        conditions[:] = [other for other in conditions if other.type != condition.type]
+        conditions.append(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A PodGroup condition before time and session id are added."""
+
+    type: str
+    reason: str
+    message: str = ""
+    status: str = "True"
