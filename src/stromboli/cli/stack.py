@@ -47,6 +47,7 @@ class StackOptions:
     scheduler_conf: Path | None = None
     cluster_arguments: Sequence[str] = ()
     with_cluster: bool = True
+    with_processes: bool = True
     kubeconfig: Path | None = None
     """Kubeconfig of an existing cluster, when ``with_cluster`` is false."""
 
@@ -94,7 +95,7 @@ class Stack:
         try:
             if self.options.with_cluster:
                 await self.start_cluster()
-            for name in PROCESSES:
+            for name in PROCESSES if self.options.with_processes else ():
                 await self.start(name)
         except BaseException:
             await self.stop_all()

@@ -1,0 +1,55 @@
+"""Queues: the two that always exist, and those that users make."""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.cluster import Cluster, eventually, phase, queue, vcjob
+from stromboli.api.kinds import JOBS, QUEUES
+from stromboli.kube.errors import ApiError
+
+
+@pytest.mark.parametrize("name", ["root", "default"])
+async def test_root_and_default_exist_and_are_open(cluster: Cluster, name: str) -> None:
+    await eventually(
+        lambda: cluster.queue(name), lambda seen: seen.get("status", {}).get("state") == "Open", what=f"{name} open"
+    )
+
+
+async def test_a_new_queue_opens_under_root_and_takes_jobs(cluster: Cluster) -> None:
+    name = f"{cluster.namespace}-team"
+    await cluster.create(QUEUES, queue(name))
+    seen = await eventually(lambda: cluster.queue(name), lambda q: q.get("status", {}).get("state") == "Open")
+    assert seen["spec"]["parent"] == "root"
+    await cluster.create(JOBS, vcjob("in-team", queue=name))
+    await cluster.phase_is("in-team", "Completed")
+    await cluster.delete(JOBS, "in-team")
+    await cluster.delete(QUEUES, name)
+
+
+async def test_a_queue_that_deserves_more_than_it_may_have_is_refused_with_field_and_reason(cluster: Cluster) -> None:
+    with pytest.raises(ApiError) as refused:
+        await cluster.create(QUEUES, queue("impossible", capability={"cpu": "8"}, deserved={"cpu": "16"}))
+    assert 'admission webhook "validatequeue.volcano.sh" denied the request' in refused.value.message
+    assert "deserved" in refused.value.message
+
+
+async def test_the_capability_of_a_queue_holds_its_jobs_back(cluster: Cluster) -> None:
+    name = f"{cluster.namespace}-small"
+    await cluster.create(QUEUES, queue(name, capability={"cpu": "1"}))
+    await eventually(lambda: cluster.queue(name), lambda q: q.get("status", {}).get("state") == "Open")
+    await cluster.create(JOBS, vcjob("fits", queue=name, replicas=2, cpu="500m", command="sleep 600"))
+    await cluster.phase_is("fits", "Running")
+    await cluster.create(JOBS, vcjob("waits", queue=name, replicas=1, cpu="500m", command="sleep 1"))
+    await eventually(lambda: cluster.pod_group("waits"), lambda seen: seen.get("status", {}).get("phase") == "Pending")
+    assert phase(await cluster.job("waits")) in ("", "Pending")
+    await cluster.delete(JOBS, "fits")
+    await cluster.phase_is("waits", "Completed")
+    await cluster.delete(JOBS, "waits")
+    await cluster.delete(QUEUES, name)
+
+
+async def test_a_job_for_a_queue_that_does_not_exist_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(ApiError) as refused:
+        await cluster.create(JOBS, vcjob("lost", queue="nowhere"))
+    assert "nowhere" in refused.value.message
