@@ -1,0 +1,1 @@
+"""Simulated nodes: their objects, their heartbeats, and the life of the pods bound to them."""
