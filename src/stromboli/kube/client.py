@@ -16,7 +16,7 @@ What every request gets:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from enum import StrEnum
 from types import TracebackType
 from typing import Self, TypeVar, overload
@@ -168,7 +168,7 @@ class Client:
         label_selector: str | None = None,
         field_selector: str | None = None,
         resource_version: str | None = None,
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """Pages of a collection as bytes. Raises ``Gone`` when a continue token expires between two pages."""
         query: dict[str, str | int | None] = {
             "limit": limit,
@@ -281,7 +281,7 @@ class Client:
         allow_bookmarks: bool = True,
         send_initial_events: bool = False,
         idle_timeout: float | None = None,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """One watch request: its events until the server ends it. Close the iterator (``contextlib.aclosing``).
 
         Raises ``Gone`` for an expired resource version (as answer or as ``ERROR`` event), other ``ApiError`` likewise,

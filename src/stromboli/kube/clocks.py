@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
+
+
+class Timer(Protocol):
+    """A callback that has not been called yet."""
+
+    def cancel(self) -> None:
+        """Do not call it. Harmless when it was called already."""
+        ...
 
 
 class Clock(Protocol):
@@ -20,6 +30,10 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after ``seconds``."""
+        ...
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Call ``callback`` on the event loop after ``seconds``."""
         ...
 
 
@@ -38,6 +52,22 @@ class SystemClock:
         """Sleep on the event loop."""
         await asyncio.sleep(seconds)
 
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Call back on the running event loop."""
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
 
 SYSTEM_CLOCK = SystemClock()
 """The clock that everything uses unless told otherwise."""
+
+
+@asynccontextmanager
+async def deadline(clock: Clock, seconds: float) -> AsyncIterator[None]:
+    """``asyncio.timeout`` on a given clock: ``TimeoutError`` when the body takes longer than ``seconds``."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as scope:
+        timer = clock.call_later(seconds, lambda: scope.reschedule(loop.time()))
+        try:
+            yield
+        finally:
+            timer.cancel()

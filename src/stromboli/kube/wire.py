@@ -19,11 +19,38 @@ UNREADABLE = "UNREADABLE"
 """Type given to a line that is not a watch event; its object is the line itself."""
 
 
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of an object's metadata that tells who it is and how old this view of it is."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Object(msgspec.Struct):
+    metadata: Metadata = Metadata()
+
+
 class WatchEvent(msgspec.Struct, frozen=True):
     """Type and object of one watch line, the object still encoded."""
 
     type: str
     object: bytes
+
+    @property
+    def metadata(self) -> Metadata:
+        """Metadata of the object; empty where the bytes do not have any."""
+        return metadata(self.object)
+
+    @property
+    def ends_listing(self) -> bool:
+        """Whether this is the bookmark after the initial events of a streaming list."""
+        return self.type == BOOKMARK and (self.metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 class _Envelope(msgspec.Struct):
@@ -40,6 +67,15 @@ class ByteSource(Protocol):
 
 
 _DECODER = msgspec.json.Decoder(_Envelope)
+_METADATA_DECODER = msgspec.json.Decoder(_Object)
+
+
+def metadata(raw: bytes) -> Metadata:
+    """Metadata of an encoded object, without decoding the rest. Empty where there is none to be found."""
+    try:
+        return _METADATA_DECODER.decode(raw).metadata
+    except msgspec.DecodeError:
+        return Metadata()
 
 
 async def lines(source: ByteSource) -> AsyncIterator[bytes]:

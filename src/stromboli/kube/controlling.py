@@ -1,0 +1,165 @@
+"""The controller pattern: keys in a work queue, workers that bring one key at a time to its wanted state.
+
+Level-triggered: ``reconcile`` gets a key, never an event, and looks at the present state. One key that fails is
+retried with back-off and never stops the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock, deadline
+from stromboli.kube.errors import Conflict, KubeError
+from stromboli.kube.queues import ShutDown, WorkQueue
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+
+RECONCILE_TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a successful ``reconcile`` may ask for: to be called again, after ``requeue_after`` seconds."""
+
+    requeue_after: float
+
+
+class Terminal(Exception):
+    """Trying again will not help until the object changes; the key is dropped, with the error logged once."""
+
+
+class Outcome(StrEnum):
+    """How one ``reconcile`` ended, as metrics name it."""
+
+    SUCCESS = "success"
+    REQUEUE_AFTER = "requeue_after"
+    ERROR = "error"
+    TERMINAL = "terminal"
+    GIVEN_UP = "given_up"
+
+
+class Observer(Protocol):
+    """Where a controller's metrics go."""
+
+    def reconciled(self, controller: str, outcome: Outcome, seconds: float, depth: int) -> None:
+        """One ``reconcile`` ended after ``seconds``; ``depth`` keys are ready in the queue."""
+        ...
+
+
+class _Unobserved:
+    def reconciled(self, controller: str, outcome: Outcome, seconds: float, depth: int) -> None:
+        pass
+
+
+class Controller(Generic[K]):
+    """A queue, ``workers`` workers and ``reconcile(key)``.
+
+    ``reconcile`` returns ``None`` (done) or a :class:`Result`; it raises :class:`Terminal` for what no retry can mend,
+    and anything else to be retried with back-off, for ever or at most ``max_retries`` times, after which ``give_up``
+    (if given) is told. ``timeout`` seconds bound one call.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Callable[[K], Awaitable[Result | None]],
+        *,
+        workers: int = 1,
+        max_retries: int | None = None,
+        give_up: Callable[[K, Exception], Awaitable[None]] | None = None,
+        timeout: float = RECONCILE_TIMEOUT,
+        queue: WorkQueue[K] | None = None,
+        observer: Observer | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.name = name
+        self.queue: WorkQueue[K] = queue if queue is not None else WorkQueue(clock=clock)
+        self._reconcile = reconcile
+        self._workers = workers
+        self._max_retries = max_retries
+        self._give_up = give_up
+        self._timeout = timeout
+        self._observer = observer or _Unobserved()
+        self._clock = clock
+
+    def enqueue(self, key: K) -> None:
+        """Ask for ``key`` to be looked at."""
+        self.queue.add(key)
+
+    async def run(self) -> None:
+        """Work until cancelled, or until the queue is shut down and empty."""
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self._workers):
+                tasks.create_task(self._work(), name=f"{self.name}-{number}")
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except ShutDown:
+                return
+            try:
+                await self._process(key)
+            finally:
+                self.queue.done(key)
+
+    async def _process(self, key: K) -> None:
+        started = self._clock.monotonic()
+        outcome = await self._attempt(key)
+        self._observer.reconciled(self.name, outcome, self._clock.monotonic() - started, len(self.queue))
+
+    async def _attempt(self, key: K) -> Outcome:
+        try:
+            async with deadline(self._clock, self._timeout):
+                result = await self._reconcile(key)
+        except Terminal as error:
+            log.error("%s: %s: %s; not retried until it changes", self.name, key, error)
+            self.queue.forget(key)
+            return Outcome.TERMINAL
+        except Exception as error:
+            return await self._failed(key, error)
+        self.queue.forget(key)
+        if result is None:
+            return Outcome.SUCCESS
+        self.queue.add_after(key, result.requeue_after)
+        return Outcome.REQUEUE_AFTER
+
+    async def _failed(self, key: K, error: Exception) -> Outcome:
+        failures = self.queue.failures(key)
+        if self._max_retries is not None and failures >= self._max_retries:
+            log.error("%s: %s: given up after %d retries: %s", self.name, key, failures, _text(error))
+            self.queue.forget(key)
+            await self._tell_given_up(key, error)
+            return Outcome.GIVEN_UP
+        delay = self.queue.add_rate_limited(key)
+        _log_failure(self.name, key, error, delay)
+        return Outcome.ERROR
+
+    async def _tell_given_up(self, key: K, error: Exception) -> None:
+        if self._give_up is None:
+            return
+        try:
+            async with deadline(self._clock, self._timeout):
+                await self._give_up(key, error)
+        except Exception:
+            log.exception("%s: %s: giving up failed", self.name, key)
+
+
+def _log_failure(name: str, key: Hashable, error: Exception, delay: float) -> None:
+    if isinstance(error, Conflict):  # somebody else was quicker: the everyday case
+        log.debug("%s: %s: %s; again in %.3f s", name, key, error, delay)
+    elif isinstance(error, KubeError | TimeoutError):
+        log.warning("%s: %s: %s; again in %.3f s", name, key, _text(error), delay)
+    else:
+        log.error("%s: %s: unexpected error; again in %.3f s", name, key, delay, exc_info=error)
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__
