@@ -1,0 +1,210 @@
+"""The policy file: YAML text to :class:`~stromboli.scheduler.core.policy.Policy`, and back for ``--check-config``.
+
+Two degrees of wrong (spec 04 section 3.1): what makes the whole file unusable raises :class:`PolicyError`, with one
+line that names the place and what would be right; what the scheduler can leave out (an unknown plugin or key, an
+argument of the wrong type) is a *problem*: reported when the file is loaded, fatal only for ``--check-config``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import yaml
+
+from stromboli.scheduler.core import policy as core
+from stromboli.scheduler.core.policy import SWITCH_NAMES, Policy, PolicyError, Switches
+
+Arguments: TypeAlias = core.Arguments
+ArgumentCheck: TypeAlias = Callable[[Arguments], Iterable[str]]
+"""Complaints about the arguments of one plugin or action, each naming its key."""
+
+_TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The actions and plugins that there are, with what checks their arguments."""
+
+    actions: Mapping[str, ArgumentCheck | None]
+    plugins: Mapping[str, ArgumentCheck | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPolicy:
+    """A usable policy, and what in its file was ignored."""
+
+    policy: Policy
+    problems: tuple[str, ...] = ()
+
+
+def parse(content: str | bytes, known: Known) -> LoadedPolicy:
+    """Read a policy file's content.
+
+    Raises:
+        PolicyError: one line naming the offending place and the valid choices.
+    """
+    reader = _Reader(known)
+    policy = reader.policy(_document(content))
+    core.check(policy, frozenset(known.actions))
+    return LoadedPolicy(policy, tuple(reader.problems))
+
+
+def _document(content: str | bytes) -> dict[str, object]:
+    try:
+        document = yaml.load(content.strip(), Loader=_LOADER)  # noqa: S506 - both loaders are the safe ones
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PolicyError(f"not YAML: {' '.join(str(error).split())}") from error
+    return _mapping("the file", document)
+
+
+@dataclass(slots=True)
+class _Reader:
+    known: Known
+    problems: list[str] = field(default_factory=list)
+
+    def policy(self, document: Mapping[str, object]) -> Policy:
+        for key in document:
+            if key not in _TOP_KEYS:
+                self.problems.append(f"{key}: unknown key is ignored{_choices(key, _TOP_KEYS)}")
+        return Policy(
+            actions=self.actions(document.get("actions")),
+            tiers=tuple(
+                self.tier(f"tiers[{number}]", tier)
+                for number, tier in enumerate(_sequence("tiers", document.get("tiers")))
+            ),
+            configurations=tuple(self.configurations(document.get("configurations"))),
+            metrics=_metrics(document.get("metrics")),
+        )
+
+    def actions(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, str | None):
+            raise PolicyError(f'actions: expected text such as "enqueue, allocate, backfill", got {_kind(value)}')
+        elements = (value or "").split(",")
+        for element in elements:
+            if element.strip() not in self.known.actions:
+                raise PolicyError(f"failed to find Action {element}{_choices(element.strip(), self.known.actions)}")
+        return tuple(element.strip() for element in elements)
+
+    def tier(self, where: str, value: object) -> core.Tier:
+        plugins = _sequence(f"{where}.plugins", _mapping(where, value).get("plugins"))
+        return tuple(self.plugin(f"{where}.plugins[{number}]", plugin) for number, plugin in enumerate(plugins))
+
+    def plugin(self, where: str, value: object) -> core.PluginOption:
+        entry = _mapping(where, value)
+        name = _text(f"{where}.name", entry.get("name"))
+        arguments = _mapping(f"{where}.arguments", entry.get("arguments") or {})
+        if name not in self.known.plugins:
+            self.problems.append(
+                f"{where}.name: plugin {name!r} is not known and is skipped{_choices(name, self.known.plugins)}"
+            )
+        self.check_arguments(f"{where}.arguments ({name})", self.known.plugins.get(name), arguments)
+        return core.PluginOption(name, self.switches(where, entry), arguments)
+
+    def switches(self, where: str, entry: Mapping[str, object]) -> Switches:
+        given: dict[str, bool] = {}
+        for key, value in entry.items():
+            if key in ("name", "arguments"):
+                continue
+            if key not in SWITCH_NAMES:
+                self.problems.append(f"{where}.{key}: unknown switch is ignored{_choices(key, SWITCH_NAMES)}")
+            elif isinstance(value, bool):
+                given[SWITCH_NAMES[key]] = value
+            elif value is not None:
+                raise PolicyError(f"{where}.{key}: expected true or false, got {value!r}")
+        return Switches(**given)
+
+    def configurations(self, value: object) -> Iterable[tuple[str, Arguments]]:
+        for number, entry in enumerate(_sequence("configurations", value)):
+            where = f"configurations[{number}]"
+            body = _mapping(where, entry)
+            name = _text(f"{where}.name", body.get("name"))
+            arguments = _mapping(f"{where}.arguments", body.get("arguments") or {})
+            if name not in self.known.actions:
+                self.problems.append(f"{where}.name: action {name!r} is not known{_choices(name, self.known.actions)}")
+            self.check_arguments(f"{where}.arguments ({name})", self.known.actions.get(name), arguments)
+            yield name, arguments
+
+    def check_arguments(self, where: str, check: ArgumentCheck | None, arguments: Arguments) -> None:
+        if check is not None:
+            self.problems.extend(f"{where}: {complaint}" for complaint in check(arguments))
+
+
+def _metrics(value: object) -> dict[str, str]:
+    settings = _mapping("metrics", value or {})
+    for key, setting in settings.items():
+        if isinstance(setting, Mapping | list):
+            raise PolicyError(f"metrics.{key}: expected text, got {_kind(setting)}")
+    return {key: _scalar(setting) for key, setting in settings.items()}
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _mapping(where: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise PolicyError(f"{where}: expected a map, got {_kind(value)}")
+    return {str(key): item for key, item in value.items()}
+
+
+def _sequence(where: str, value: object) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise PolicyError(f"{where}: expected a list, got {_kind(value)}")
+    return value
+
+
+def _text(where: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise PolicyError(f"{where}: expected a name, got {_kind(value)}")
+    return value
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict | list):
+        return "a map" if isinstance(value, dict) else "a list"
+    return repr(value)
+
+
+def _choices(word: str, valid: Collection[str]) -> str:
+    near = difflib.get_close_matches(word, valid, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{hint} (known: {', '.join(sorted(valid))})"
+
+
+# -- printing ------------------------------------------------------------------------------------------------------
+
+
+def render(policy: Policy) -> str:
+    """The policy as a file that means the same; switches that have their default are left out."""
+    document: dict[str, object] = {
+        "actions": ", ".join(policy.actions),
+        "tiers": [{"plugins": [_entry(option) for option in tier]} for tier in policy.tiers],
+    }
+    if policy.configurations:
+        document["configurations"] = [
+            {"name": name, "arguments": dict(arguments)} for name, arguments in policy.configurations
+        ]
+    if policy.metrics:
+        document["metrics"] = dict(policy.metrics)
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def _entry(option: core.PluginOption) -> dict[str, object]:
+    default = Switches()
+    changed = {
+        name: getattr(option.switches, attribute)
+        for name, attribute in SWITCH_NAMES.items()
+        if getattr(option.switches, attribute) != getattr(default, attribute)
+    }
+    arguments = {"arguments": dict(option.arguments)} if option.arguments else {}
+    return {"name": option.name, **changed, **arguments}

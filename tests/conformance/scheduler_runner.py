@@ -1,0 +1,51 @@
+"""Runs the scheduler's vector files: each case is judged, or reported as not applicable with a reason."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.conformance import functions, sessions, vectors
+from tests.conformance.exclusions import Exclusions
+from tests.conformance.reports import CaseReport, FileReport, selected
+from tests.conformance.vectors import JsonObject, VectorFile
+
+Judge = Callable[[JsonObject], list[str]]
+
+
+class NotApplicable(Exception):
+    """The case asks for something that this system does not have; the text says what."""
+
+
+def run(root: Path, only: str | None = None, exclusions: Exclusions | None = None) -> Iterator[FileReport]:
+    """Reports of all scheduler files, as they are finished."""
+    excluded = exclusions or Exclusions.read()
+    for file in vectors.scheduler_files(root):
+        report = run_file(file, only, excluded)
+        if report.cases:
+            yield report
+
+
+def run_file(file: VectorFile, only: str | None, exclusions: Exclusions) -> FileReport:
+    """Verdicts of the selected cases of one file."""
+    judge: Judge = sessions.differences if file.is_sessions else functions.differences
+    report = FileReport(file.name)
+    for case in file.cases:
+        if selected(only, file.name, case["id"]):
+            report.cases.append(run_case(case, exclusions.reason(file.name, case["id"]), judge))
+    return report
+
+
+def run_case(case: JsonObject, excluded: str | None, judge: Judge) -> CaseReport:
+    """One verdict; a crash of the system under test is a failure of this case only."""
+    if excluded:
+        return CaseReport.not_applicable(case["id"], excluded)
+    try:
+        return CaseReport.judged(case["id"], judge(case))
+    except NotApplicable as reason:
+        return CaseReport.not_applicable(case["id"], str(reason))
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        crash = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno} {where.name})"
+        return CaseReport.judged(case["id"], [crash])
