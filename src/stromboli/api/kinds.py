@@ -97,11 +97,17 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 MUTATING_WEBHOOKS = Kind(
-    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration",
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
     namespaced=False,
 )
 VALIDATING_WEBHOOKS = Kind(
-    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
     namespaced=False,
 )
 
@@ -116,9 +122,7 @@ JOB_TEMPLATES = Kind("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemplate
 HYPER_NODES = Kind("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", namespaced=False)
 NUMATOPOLOGIES = Kind("nodeinfo.volcano.sh", "v1alpha1", "numatopologies", "Numatopology", namespaced=False)
 NODE_SHARDS = Kind("shard.volcano.sh", "v1alpha1", "nodeshards", "NodeShard", namespaced=False)
-COLOCATION_CONFIGURATIONS = Kind(
-    "config.volcano.sh", "v1alpha1", "colocationconfigurations", "ColocationConfiguration"
-)
+COLOCATION_CONFIGURATIONS = Kind("config.volcano.sh", "v1alpha1", "colocationconfigurations", "ColocationConfiguration")
 
 ALL: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 """Every kind named here, built-in and own."""

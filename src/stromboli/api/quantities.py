@@ -55,6 +55,11 @@ def value(quantity: Quantity) -> int:
     return _away(_parse(quantity)[0])
 
 
+def thousandths(amount: int) -> Fraction:
+    """``amount`` milli as an exact value."""
+    return Fraction(amount, 1000)
+
+
 def is_quantity(quantity: object) -> bool:
     """Whether :func:`parse` accepts it."""
     if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
