@@ -1,0 +1,208 @@
+"""Where a queue may stand in the tree of queues, and how much of its parent it may take (spec 07 sections 14.2, 14.3).
+
+Every walk carries the names it has seen: a cycle that is already stored ends the walk instead of hanging the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Final
+
+from stromboli.api import names, quantities
+from stromboli.api.resourcenames import is_scalar
+from stromboli.webhooks.context import Cluster, Context
+from stromboli.webhooks.errors import FieldError, sentence
+from stromboli.webhooks.shapes import Queue, ResourceList
+
+Amounts = Mapping[str, int]
+"""cpu in milli, memory in bytes, pods in units, every other resource that is compared in milli-units."""
+
+TOP: Final = ("", "root")
+"""Parents of top-level queues; ``root`` need not exist and limits nobody."""
+
+
+def missing(name: str) -> str:
+    """The text for a queue that the cache does not hold."""
+    return f'queue.scheduling.volcano.sh "{name}" not found'
+
+
+def allocated_pods(queue: Queue) -> int:
+    """Pods running in the queue and, rolled up, in its descendants."""
+    amount = queue.status.allocated.get("pods", 0)
+    return quantities.value(amount) if quantities.is_quantity(amount) else 0
+
+
+# Parents
+
+
+def parent_faults(queue: Queue, context: Context) -> list[FieldError]:
+    """The first rule that the queue's parent breaks."""
+    if queue.spec.parent in TOP:
+        return []
+    return [sentence("spec.parent", text) for text in _parent_texts(queue, context)][:1]
+
+
+def _parent_texts(queue: Queue, context: Context) -> Iterator[str]:
+    name, cluster, limit = queue.name, context.cluster, context.settings.max_queue_depth
+    if queue.spec.parent == name:
+        yield f"queue {name} cannot use itself as parent"
+        return
+    too_deep = f"queue {name} exceeds the maximum allowed depth of {limit}"
+    depth, seen, above = 1, {name}, queue.spec.parent
+    while above not in TOP:
+        depth += 1
+        if above == name:
+            yield f"queue {name} cannot be placed below its own descendant {queue.spec.parent}"
+        elif above in seen:
+            yield f"queue {name} cannot be placed below {queue.spec.parent}: its ancestors form a cycle at {above}"
+        if depth > limit:
+            yield too_deep
+        ancestor = cluster.queue(above)
+        if ancestor is None:
+            yield f"failed to get parent queue {above} of queue {name}: {missing(above)}"
+            return
+        seen.add(above)
+        above = ancestor.spec.parent
+    if depth + _height(name, cluster) > limit:
+        yield too_deep
+    parent = cluster.queue(queue.spec.parent)
+    # Allocations of children are rolled up into the parent: they forbid a first child, never a second one.
+    if parent is not None and (pods := allocated_pods(parent)) and not cluster.children(parent.name):
+        yield f"queue {parent.name} cannot be the parent queue of queue {name} because it has allocated Pods: {pods}"
+
+
+def _height(name: str, cluster: Cluster) -> int:
+    """Levels of queues below ``name``."""
+    height, seen, level = 0, {name}, [name]
+    while level := [child.name for parent in level for child in cluster.children(parent) if child.name not in seen]:
+        seen.update(level)
+        height += 1
+    return height
+
+
+# Shares
+
+
+def share_faults(queue: Queue, context: Context) -> list[FieldError]:
+    """The first way in which the queue's resources contradict its ancestors, siblings or children."""
+    return [sentence("spec", text) for text in _share_texts(queue, context.cluster)][:1]
+
+
+def _share_texts(queue: Queue, cluster: Cluster) -> Iterator[str]:
+    children = [child for child in cluster.children(queue.name) if child.name != queue.name]
+    if queue.spec.parent not in TOP:
+        parent = cluster.queue(queue.spec.parent)
+        if parent is None:
+            yield f"parent queue {queue.spec.parent} not found: {missing(queue.spec.parent)}"
+            return
+        yield from _ancestor_texts(queue, cluster)
+        siblings = [child for child in cluster.children(parent.name) if child.name != queue.name]
+        yield from (f"parent {text}" for text in _sum_texts(parent, [*siblings, queue]))
+    if children:
+        yield from _descendant_texts(queue, children, cluster)
+        yield from _sum_texts(queue, children)
+
+
+def _ancestor_texts(queue: Queue, cluster: Cluster) -> Iterator[str]:
+    for name, amount in _capability(queue).items():
+        limit = next((limits[name] for limits in _limits_above(queue, cluster) if limits.get(name, 0) > 0), None)
+        if limit is not None and amount > limit:
+            shown, allowed = _show(name, amount), _show(name, limit)
+            yield f"queue {queue.name} capability[{name}]={shown} exceeds its ancestor's capability={allowed}"
+
+
+def _limits_above(queue: Queue, cluster: Cluster) -> Iterator[Amounts]:
+    seen, above = {queue.name}, queue.spec.parent
+    while above not in TOP and above not in seen:
+        ancestor = cluster.queue(above)
+        if ancestor is None:
+            return
+        yield measured(ancestor.spec.capability)
+        seen.add(above)
+        above = ancestor.spec.parent
+
+
+def _descendant_texts(queue: Queue, children: list[Queue], cluster: Cluster) -> Iterator[str]:
+    for name, amount in _capability(queue).items():
+        largest = _largest_below(name, children, cluster, {queue.name})
+        if largest > amount:
+            mine, needed = f"capability[{name}]={_show(name, amount)}", _show(name, largest)
+            yield f"queue {queue.name} {mine} is smaller than its descendants' max capability={needed}"
+
+
+def _largest_below(name: str, children: list[Queue], cluster: Cluster, seen: set[str]) -> int:
+    """The largest capability in the subtrees; a queue that sets one hides its own descendants."""
+    largest, waiting = 0, list(children)
+    while waiting:
+        child = waiting.pop()
+        if child.name in seen:
+            continue
+        seen.add(child.name)
+        amount = measured(child.spec.capability).get(name, 0)
+        largest = max(largest, amount)
+        if amount <= 0:
+            waiting += cluster.children(child.name)
+    return largest
+
+
+def _sum_texts(parent: Queue, children: list[Queue]) -> Iterator[str]:
+    limits = {"guarantee": measured(parent.spec.guarantee.resource), "deserved": measured(parent.spec.deserved)}
+    sums: dict[str, dict[str, int]] = {"guarantee": {}, "deserved": {}}
+    for child in children:
+        for part, resources in (("guarantee", child.spec.guarantee.resource), ("deserved", child.spec.deserved)):
+            for name, amount in measured(resources).items():
+                sums[part][name] = sums[part].get(name, 0) + amount
+            if _exceeds(sums[part], limits[part]):
+                yield (
+                    f"queue {parent.name} validation failed: sum of children's {part} ({_show_all(sums[part])}) "
+                    f"exceeds parent's {part} limit ({_show_all(limits[part])})"
+                )
+
+
+def _exceeds(total: Amounts, limit: Amounts) -> bool:
+    """Whether a sum is above its limit anywhere. A scalar the parent does not name is above, even at amount 0."""
+    return any(
+        amount > limit.get(name, 0) or (name not in limit and name not in ("cpu", "memory"))
+        for name, amount in total.items()
+    )
+
+
+def _capability(queue: Queue) -> Amounts:
+    return {name: amount for name, amount in measured(queue.spec.capability).items() if amount > 0}
+
+
+def measured(resources: ResourceList) -> Amounts:
+    """The resources that take part in comparisons, as numbers, by name. What is no quantity is left out."""
+    return {
+        name: _measure(name, amount)
+        for name, amount in sorted(resources.items())
+        if _is_compared(name) and quantities.is_quantity(amount)
+    }
+
+
+def _measure(name: str, amount: quantities.Quantity) -> int:
+    match name:
+        case "memory" | "pods":
+            return quantities.value(amount)
+        case _:
+            return quantities.milli(amount)
+
+
+def _is_compared(name: str) -> bool:
+    return name in (names.CPU, names.MEMORY, names.PODS, names.EPHEMERAL_STORAGE) or is_scalar(name)
+
+
+def _show(name: str, amount: int) -> str:
+    match name:
+        case "cpu":
+            return quantities.format(Fraction(amount, 1000))
+        case "memory":
+            return quantities.format(amount, "binary")
+        case _:
+            return f"{amount}.00"
+
+
+def _show_all(measured_amounts: Amounts) -> str:
+    scalars = [name for name in sorted(measured_amounts) if name not in ("cpu", "memory")]
+    return ", ".join(f"{name} {measured_amounts.get(name, 0)}.00" for name in ("cpu", "memory", *scalars))
