@@ -1,0 +1,100 @@
+"""Enumerations and transitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.api import booleans, names, phases, reasons
+from stromboli.api.phases import JobPhase, PodGroupPhase
+
+
+def test_every_job_phase_has_transitions_and_finished_phases_have_none() -> None:
+    assert set(phases.JOB_TRANSITIONS) == set(JobPhase)
+    dead_ends = {phase for phase, following in phases.JOB_TRANSITIONS.items() if not following}
+    assert dead_ends == phases.FINISHED_JOB_PHASES
+
+
+@pytest.mark.parametrize("start", [phase for phase in JobPhase if phase not in phases.FINISHED_JOB_PHASES])
+def test_every_unfinished_job_can_finish(start: JobPhase) -> None:
+    reached, frontier = {start}, [start]
+    while frontier:
+        fresh = phases.JOB_TRANSITIONS[frontier.pop()] - reached
+        reached |= fresh
+        frontier += fresh
+    assert reached & phases.FINISHED_JOB_PHASES
+
+
+def test_what_users_may_write_in_policies() -> None:
+    assert {"PodRunning", "OutOfSync", "CommandIssued"}.isdisjoint(phases.USER_JOB_EVENTS)
+    assert "*" in phases.USER_JOB_EVENTS
+    assert {"SyncJob", "EnqueueJob", "SyncQueue"}.isdisjoint(phases.USER_JOB_ACTIONS)
+    assert "RestartPartition" in phases.USER_JOB_ACTIONS
+
+
+def phase(
+    current: str = "Pending",
+    *,
+    running: int = 0,
+    scheduled: int = 0,
+    completed: int = 0,
+    minimum: int = 2,
+    unschedulable: bool = False,
+) -> PodGroupPhase:
+    return phases.pod_group_phase(
+        current,
+        running=running,
+        scheduled=scheduled,
+        completed=completed,
+        min_member=minimum,
+        unschedulable=unschedulable,
+    )
+
+
+PHASES: dict[str, tuple[PodGroupPhase, PodGroupPhase]] = {
+    "running but unschedulable": (
+        phase(running=1, scheduled=2, unschedulable=True),
+        PodGroupPhase.UNKNOWN,
+    ),
+    "unschedulable with nothing running": (phase(unschedulable=True), PodGroupPhase.PENDING),
+    "all completed": (phase("Running", scheduled=3, completed=3), PodGroupPhase.COMPLETED),
+    "enough scheduled": (phase(running=1, scheduled=2, completed=1), PodGroupPhase.RUNNING),
+    "let in and waiting": (phase("Inqueue", scheduled=1), PodGroupPhase.INQUEUE),
+    "fallen back": (phase("Running", scheduled=1), PodGroupPhase.PENDING),
+    "a gang of none (quirk)": (phase(minimum=0), PodGroupPhase.COMPLETED),
+}
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_pod_group_phase(name: str) -> None:
+    found, want = PHASES[name]
+    assert found is want
+
+
+@pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])
+def test_true_spellings(text: str) -> None:
+    assert booleans.parse(text) is True
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "FALSE", "false", "False"])
+def test_false_spellings(text: str) -> None:
+    assert booleans.parse(text) is False
+
+
+@pytest.mark.parametrize("text", ["", "yes", "TrUe", "on", " true"])
+def test_other_spellings_are_no_booleans(text: str) -> None:
+    assert booleans.parse(text) is None
+
+
+def test_generated_names() -> None:
+    assert names.job_pod_name("test-job", "test-task", 0) == "test-job-test-task-0"
+    assert names.job_pod_group_name("test-job", "U") == "test-job-U"
+    assert names.cron_job_child_name("nightly", 28_500_059 * 60 + 59) == "nightly-28500059"
+    assert names.command_name_prefix("myjob", "AbortJob") == "myjob-abortjob-"
+    assert names.unqualified(names.qualified("ns", "template")) == ("ns", "template")
+    assert names.unqualified("ns.with.dots") is None
+
+
+def test_long_messages_are_cut() -> None:
+    assert reasons.bounded("short") == "short"
+    cut = reasons.bounded("x" * 5000)
+    assert (len(cut), cut[-3:]) == (reasons.MESSAGE_LIMIT, "...")
