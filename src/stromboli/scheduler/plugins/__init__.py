@@ -1,0 +1,22 @@
+"""The plugins that come with the scheduler, one module each; others are found through entry points."""
+
+from __future__ import annotations
+
+from stromboli.scheduler.core.plugin import PluginTable
+from stromboli.scheduler.plugins.binpack import Binpack
+from stromboli.scheduler.plugins.conformance import Conformance
+from stromboli.scheduler.plugins.drf import Drf
+from stromboli.scheduler.plugins.gang import Gang
+from stromboli.scheduler.plugins.nodeorder import NodeOrder
+from stromboli.scheduler.plugins.overcommit import Overcommit
+from stromboli.scheduler.plugins.predicates import Predicates
+from stromboli.scheduler.plugins.priority import Priority
+from stromboli.scheduler.plugins.proportion import Proportion
+
+
+def built_in() -> PluginTable:
+    """A new table of all plugins in this package."""
+    table = PluginTable()
+    for plugin in (Binpack, Conformance, Drf, Gang, NodeOrder, Overcommit, Predicates, Priority, Proportion):
+        table.add(plugin)
+    return table

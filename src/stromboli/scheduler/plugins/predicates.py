@@ -1,0 +1,117 @@
+"""predicates: on which nodes a pod may run at all (spec 06 sections 16 and 17).
+
+Whether a node has the resources is the actions' question, not asked here. Filters are given in the order in which their
+reasons are reported. Each filter answers for a shape and many rows at once; a shape to which a filter does not apply
+costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from stromboli.api.core import Taint
+from stromboli.scheduler.core import policy
+from stromboli.scheduler.core.columns import PODS
+from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Refusals
+from stromboli.scheduler.core.reasons import POD_NUMBER_EXCEEDED, Code, Reason
+from stromboli.scheduler.plugins.selecting import NodeLabels
+from stromboli.scheduler.plugins.tainting import NodeTaints, tolerates
+
+if TYPE_CHECKING:
+    from stromboli.scheduler.core.records import Node, Task
+    from stromboli.scheduler.core.tables import Bools, Rows
+    from stromboli.scheduler.core.view import View
+
+UNSCHEDULABLE = Reason("node(s) were unschedulable", Code.UNRESOLVABLE)
+AFFINITY = Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)
+TAINTED = Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE)
+PORTS = Reason("node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)
+POD_NUMBER = Reason(POD_NUMBER_EXCEEDED, Code.UNSCHEDULABLE)
+
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard in a comparison, nothing is bound
+
+
+class Predicates(Plugin):
+    """Composes the filters that the arguments leave on."""
+
+    name: ClassVar[str] = "predicates"
+
+    def open(self, view: View) -> Hooks:
+        self._view = view
+        self._labels = NodeLabels(view.node_list)
+        self._taints = NodeTaints(view.node_list)
+        self._cordoned = _cordoned(view)
+        filters = [
+            Filter("pod number", [POD_NUMBER], self._pod_number),
+            Filter("node unschedulable", [UNSCHEDULABLE], self._unschedulable),
+        ]
+        if self._on("NodeAffinity"):
+            filters.append(Filter("node affinity", [AFFINITY], self._affinity))
+        if self._on("TaintToleration"):
+            filters.append(Filter("taint toleration", [TAINTED], self._tainted))
+        if self._on("NodePorts"):
+            filters.append(Filter("node ports", [PORTS], self._ports))
+        return Hooks(filters=filters)
+
+    def _on(self, filter_name: str) -> bool:
+        return policy.boolean(self.arguments, f"predicate.{filter_name}Enable", True)
+
+    def _pod_number(self, _task: Task, rows: Rows) -> Refusals:
+        nodes = self._view.nodes
+        return _refused(nodes.allocatable[rows, PODS] <= nodes.requested[rows, PODS])
+
+    def _unschedulable(self, task: Task, rows: Rows) -> Refusals | None:
+        if self._cordoned is None or tolerates(task.shape.pod.spec.tolerations, CORDON):
+            return None
+        return _refused(self._cordoned[rows])
+
+    def _affinity(self, task: Task, rows: Rows) -> Refusals | None:
+        spec = task.shape.pod.spec
+        node_affinity = spec.affinity.node_affinity if spec.affinity else None
+        required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
+        if not spec.node_selector and required is None:
+            return None
+        matches = self._labels.matches_pairs(spec.node_selector, rows)
+        if required is not None:
+            matches &= self._labels.matches_any(required.node_selector_terms, rows)
+        return _refused(~matches)
+
+    def _tainted(self, task: Task, rows: Rows) -> Refusals | None:
+        if not self._taints.repel:
+            return None
+        return _refused(self._taints.untolerated(task.shape.pod.spec.tolerations, rows))
+
+    def _ports(self, task: Task, rows: Rows) -> Refusals | None:
+        if not task.host_ports:
+            return None
+        nodes = self._view.node_list
+        taken = [(node := nodes[row]) is not None and ports_conflict(task.host_ports, node) for row in rows]
+        return _refused(np.array(taken, dtype=bool))
+
+
+def ports_conflict(wanted: tuple[tuple[str, str, int], ...], node: Node) -> bool:
+    """Whether a wanted (IP, protocol, port) meets one in use: the wildcard address meets every address."""
+    return any(
+        protocol == used_protocol and port == used_port and (ip == used_ip or ANY_ADDRESS in (ip, used_ip))
+        for ip, protocol, port in wanted
+        for used_ip, used_protocol, used_port in node.ports
+    )
+
+
+def _refused(where: Bools) -> Refusals:
+    return where.astype(np.uint8)
+
+
+def _cordoned(view: View) -> Bools | None:
+    """Per row whether ``spec.unschedulable`` is set; None when it is set nowhere."""
+    marks = np.array(
+        [
+            node is not None and node.resource is not None and node.resource.spec.unschedulable
+            for node in view.node_list
+        ],
+        dtype=bool,
+    )
+    return marks if marks.any() else None

@@ -1,0 +1,255 @@
+"""proportion: weighted fair sharing between flat queues (spec 06 section 9).
+
+Every queue with jobs gets a *deserved* amount by water-filling: what is left of the cluster is handed out by weight,
+nobody gets more than it requests or may have, nobody less than its guarantee, until nothing is left or everybody is
+satisfied.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from stromboli.scheduler.core import amounts
+from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, PODS, Floats
+from stromboli.scheduler.core.plugin import Hooks, Key, Order, Plugin, Victims, Vote
+from stromboli.scheduler.plugins import reservations
+
+if TYPE_CHECKING:
+    from stromboli.api import core
+    from stromboli.scheduler.core.records import Job, Queue, Task
+    from stromboli.scheduler.core.view import View
+
+OPEN = "Open"
+
+
+@dataclass(slots=True)
+class Standing:
+    """One queue's account in this cycle; amounts by column."""
+
+    queue: Queue
+    weight: int
+    guarantee: Floats
+    limit: Floats
+    """Real capability: what the cluster leaves after others' guarantees, and no more than ``spec.capability``."""
+    request: Floats
+    deserved: Floats
+    inqueue: Floats
+    elastic: Floats
+    names: tuple[int, ...] = ()
+    """Columns of ``deserved`` that count."""
+
+    @property
+    def allocated(self) -> Floats:
+        """What the queue's jobs hold; follows the journal."""
+        return self.queue.allocated
+
+    def share(self) -> float:
+        """The largest part of anything deserved that is in use."""
+        allocated, deserved = self.queue.allocated, self.deserved
+        return max((float(allocated[column] / deserved[column]) for column in self.names), default=0.0)
+
+
+class Proportion(Plugin):
+    """Keeps one :class:`Standing` a queue; queues without jobs have none."""
+
+    name: ClassVar[str] = "proportion"
+
+    def open(self, view: View) -> Hooks:
+        self._view = view
+        self._standings = _standings(view)
+        share_out(list(self._standings.values()), view.total)
+        return Hooks(
+            queue_order=Order(key=self._key),
+            reclaimable=self._reclaimable,
+            overused=self._overused,
+            allocatable=self._allocatable,
+            preemptive=self._preemptive,
+            job_enqueueable=self._enqueueable,
+            job_enqueued=self._enqueued,
+            close=self._close,
+        )
+
+    def _key(self, queue: Queue) -> Key:
+        standing = self._standings.get(queue.name)
+        return (-(queue.resource.spec.priority or 0), standing.share() if standing else 0.0)
+
+    def _overused(self, queue: Queue) -> bool:
+        standing = self._standings.get(queue.name)
+        return standing is None or bool((standing.deserved < standing.allocated + EPSILON).all())
+
+    def _allocatable(self, queue: Queue, task: Task) -> bool:
+        standing = self._standings.get(queue.name)
+        if standing is None or not is_open(queue):
+            return False
+        allocated, deserved = queue.allocated, standing.deserved
+        return all(
+            allocated[column] + amount <= deserved[column]
+            for column, amount in task.shape.row_request
+            if column != PODS
+        )
+
+    def _preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        standing = self._standings.get(queue.name)
+        if standing is None or not is_open(queue):
+            return False
+        wanted = sum((task.request for task in tasks), start=np.zeros(self._view.columns.width))
+        return not reservations.exceeded_names(self._view, queue.allocated + wanted, standing.deserved, wanted)
+
+    def _enqueueable(self, job: Job) -> Vote:
+        queue = job.queue
+        standing = self._standings.get(queue.name) if queue else None
+        if queue is None or standing is None or not is_open(queue):
+            return Vote.REJECT
+        wanted = job.min_resources
+        if wanted is None:
+            return Vote.PERMIT
+        total = wanted + queue.allocated + standing.inqueue - standing.elastic
+        lacking = reservations.exceeded_names(self._view, total, standing.limit, wanted)
+        if not lacking:
+            return Vote.PERMIT
+        text = ", ".join(f"insufficient {name}" for name in lacking)
+        self._view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
+        return Vote.REJECT
+
+    def _enqueued(self, job: Job) -> None:
+        standing = self._standings.get(job.queue_name)
+        if standing is not None and job.min_resources is not None:
+            standing.inqueue += reservations.without_gated(job)
+
+    def _reclaimable(self, _reclaimer: Task, candidates: Sequence[Task]) -> Victims:
+        """A candidate goes as long as its queue would still hold more than it deserves."""
+        held: dict[str, Floats] = {}
+        victims: list[Task] = []
+        for task in candidates:
+            standing = self._standings.get(task.job.queue_name) if task.job else None
+            if standing is None:
+                continue
+            running = held.setdefault(standing.queue.name, standing.allocated.copy())
+            if not (running < standing.deserved + EPSILON).all():
+                running -= task.request
+                victims.append(task)
+        return victims, Vote.PERMIT
+
+    def _close(self) -> None:
+        for name, queue in self._view.queues.items():
+            self._measure(name, queue, self._standings.get(name))
+
+    def _measure(self, name: str, queue: Queue, standing: Standing | None) -> None:
+        measure, zero = self._view.measure, np.zeros(self._view.columns.width)
+        series = {
+            "allocated": queue.allocated if standing else zero,
+            "request": standing.request if standing else zero,
+            "inqueue": standing.inqueue if standing else zero,
+        }
+        if standing:
+            series["deserved"] = standing.deserved
+            measure("queue_share", standing.share(), queue_name=name)
+            measure("queue_weight", standing.weight, queue_name=name)
+            measure("queue_overused", float(self._overused(queue)), queue_name=name)
+        for what, amount in series.items():
+            measure(f"queue_{what}_milli_cpu", float(amount[CPU]), queue_name=name)
+            measure(f"queue_{what}_memory_bytes", float(amount[MEMORY]), queue_name=name)
+            for column in np.nonzero(amount[MEMORY + 1 :])[0] + MEMORY + 1:
+                resource = self._view.columns.names[column]
+                measure(f"queue_{what}_scalar_resources", float(amount[column]), queue_name=name, resource=resource)
+
+
+def is_open(queue: Queue) -> bool:
+    """Whether the queue takes new work."""
+    return queue.resource.status.state == OPEN
+
+
+def capability_of(spec: core.QueueSpec, view: View) -> Floats:
+    """``spec.capability`` by column, infinite where it says nothing; cpu and memory of zero or less say nothing."""
+    limit = view.columns.vector(amounts.read(spec.capability or {}), missing=np.inf)
+    for column in (CPU, MEMORY):
+        if limit[column] <= 0.0:
+            limit[column] = np.inf
+    return limit
+
+
+def guarantee_of(spec: core.QueueSpec, view: View) -> Floats:
+    """``spec.guarantee.resource`` by column, zero where it says nothing."""
+    return view.columns.vector(amounts.read(spec.guarantee.resource or {}))
+
+
+def per_queue(view: View, amount: Floats) -> defaultdict[int, Floats]:
+    """Sums of a ``[job row, column]`` array over the session's jobs, by queue index."""
+    table = view.job_table
+    sums: defaultdict[int, Floats] = defaultdict(lambda: np.zeros(amount.shape[1]))
+    rows = np.nonzero(table.active[: table.count])[0]
+    if len(rows):
+        indexes, inverse = np.unique(table.queue[rows], return_inverse=True)
+        totals = np.zeros((len(indexes), amount.shape[1]))
+        np.add.at(totals, inverse, amount[rows])
+        sums.update(zip(indexes.tolist(), totals, strict=True))
+    return sums
+
+
+def elastic(view: View) -> Floats:
+    """Per job row what it holds beyond its minimum resources."""
+    table = view.job_table
+    return np.maximum(table.allocated[: table.count] - table.minimum[: table.count], 0.0)
+
+
+def _standings(view: View) -> dict[str, Standing]:
+    guarantees = {name: guarantee_of(queue.resource.spec, view) for name, queue in view.queues.items()}
+    others = sum(guarantees.values(), start=np.zeros(view.columns.width))
+    unpromised = np.maximum(view.total - others, 0.0)
+    reserved, beyond = per_queue(view, reservations.promised(view)), per_queue(view, elastic(view))
+    return {
+        name: Standing(
+            queue=queue,
+            weight=queue.resource.spec.weight,
+            guarantee=guarantees[name],
+            limit=np.minimum(unpromised + guarantees[name], capability_of(queue.resource.spec, view)),
+            request=queue.allocated + queue.pending,
+            deserved=np.zeros(view.columns.width),
+            inqueue=reserved[queue.index],
+            elastic=beyond[queue.index],
+        )
+        for name, queue in view.queues.items()
+        if queue.jobs
+    }
+
+
+def share_out(standings: list[Standing], total: Floats) -> None:
+    """Water-filling of spec 06 section 9.2: sets ``deserved`` of every standing."""
+    remaining = total.copy()
+    unsatisfied = list(standings)
+    while unsatisfied:
+        weight = sum(standing.weight for standing in unsatisfied)
+        if weight == 0:
+            break
+        before = remaining
+        change = np.zeros_like(remaining)
+        for standing in tuple(unsatisfied):
+            old = standing.deserved
+            standing.deserved = _more(standing, before * (standing.weight / weight))
+            change += standing.deserved - old
+            met = bool((standing.request < standing.deserved + EPSILON).all())
+            if met or bool((standing.deserved == old).all()):
+                unsatisfied.remove(standing)
+        remaining = np.maximum(before - change, 0.0)
+        if _empty(remaining) or bool((remaining == before).all()):
+            break
+    for standing in standings:
+        standing.names = tuple(int(column) for column in np.nonzero(standing.deserved >= EPSILON)[0])
+
+
+def _more(standing: Standing, portion: Floats) -> Floats:
+    """Deserved with another portion: no more than allowed or asked for, no less than guaranteed."""
+    capped = np.minimum(standing.deserved + portion, standing.limit)
+    return np.maximum(np.minimum(capped, standing.request), standing.guarantee)
+
+
+def _empty(amount: Floats) -> bool:
+    """Below epsilon everywhere, pods not counted."""
+    some = amount >= EPSILON
+    some[PODS] = False
+    return not some.any()

@@ -1,0 +1,75 @@
+"""What admitted jobs have been promised and do not hold yet (spec 06 section 4.2); used by several plugins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.scheduler.core.columns import PODS
+from stromboli.scheduler.core.records import Phase
+
+if TYPE_CHECKING:
+    from stromboli.scheduler.core.columns import Floats
+    from stromboli.scheduler.core.records import Job
+    from stromboli.scheduler.core.tables import Bools
+    from stromboli.scheduler.core.view import View
+
+
+def without_gated(job: Job) -> Floats:
+    """The job's minimum resources less the requests of its gated tasks, not below zero (spec 04 section 10)."""
+    table, row = job.table, job.row
+    amount: Floats = np.maximum(table.minimum[row] - table.gated[row], 0.0)
+    return amount
+
+
+def promised(view: View) -> Floats:
+    """Per job row (``[job row, column]``) what is still reserved: minimum less allocated less gated, not below zero.
+
+    Counts jobs that are Inqueue, and those Running with at least ``minMember`` tasks allocated; zeros for the others.
+    """
+    table = view.job_table
+    count = table.count
+    missing = np.maximum(table.minimum[:count] - table.allocated[:count], 0.0)
+    missing[~table.minimum_named[:count]] = 0.0
+    missing = np.maximum(missing - table.gated[:count], 0.0)
+    missing[~(_in_queue(view) | _running_in_full(view))] = 0.0
+    return missing
+
+
+def admitted_in_full(view: View) -> Floats:
+    """As :func:`promised`, but an Inqueue job counts its whole minimum even where it already holds some of it.
+
+    Quirk of overcommit, kept: it differs from what the queue plugins count.
+    """
+    table = view.job_table
+    count = table.count
+    amounts = promised(view)
+    whole = np.maximum(table.minimum[:count] - table.gated[:count], 0.0)
+    in_queue = _in_queue(view)
+    amounts[in_queue] = whole[in_queue]
+    return amounts
+
+
+def _in_queue(view: View) -> Bools:
+    table = view.job_table
+    count = table.count
+    result: Bools = table.active[:count] & table.has_minimum[:count] & (table.phase[:count] == Phase.INQUEUE)
+    return result
+
+
+def _running_in_full(view: View) -> Bools:
+    table = view.job_table
+    count = table.count
+    enough = table.allocated_tasks[:count] >= table.min_member[:count]
+    running = table.phase[:count] == Phase.RUNNING
+    result: Bools = table.active[:count] & table.has_minimum[:count] & running & enough
+    return result
+
+
+def exceeded_names(view: View, amount: Floats, limit: Floats, requested: Floats) -> list[str]:
+    """Names of requested resources of which ``amount`` is above ``limit`` (no epsilon, no pods): cpu, memory, rest."""
+    over = (requested > 0.0) & (amount > limit)
+    over[PODS] = False
+    names = view.columns.names
+    return [names[column] for column in np.nonzero(over)[0]]
