@@ -263,15 +263,10 @@ class Registry:
         if options.dry_run:
             return new
         if deleting.is_finished(served, new):
-            return self.store.remove(self._last_words(old, new), None).object
+            return self.store.remove(old.key, old.revision).object
         if new == present:
             return present
         return self.store.replace(old.key, new, old.revision).object
-
-    def _last_words(self, old: Stored, new: Object) -> Key:
-        """Store what the removal of the last finalizer said, so that the deletion event shows it."""
-        self.store.replace(old.key, new, old.revision)
-        return old.key
 
     # Deleting
 

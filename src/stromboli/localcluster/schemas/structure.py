@@ -15,9 +15,9 @@ Constraints = Mapping[str, Any]
 """OpenAPI v3 keywords of a node that only validation reads (``minLength``, ``enum``, ``pattern``, ``anyOf``, ...)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
-    """One node."""
+    """One node; compared and hashed by identity."""
 
     type: str = ""
     """OpenAPI type; empty when anything goes."""
