@@ -36,14 +36,7 @@ class Requirement:
         """Refuse numbers of values that do not go with the operator."""
         if not self.key:
             raise BadSelector("a requirement has no key; name the label to test")
-        match self.operator:
-            case "In" | "NotIn":
-                wrong = "needs at least one value" if not self.values else ""
-            case "Exists" | "DoesNotExist":
-                wrong = "takes no values" if self.values else ""
-            case "Gt" | "Lt":
-                one = len(self.values) == 1 and _INT64.fullmatch(self.values[0])
-                wrong = "" if one else "needs exactly one integer"
+        wrong = _wrong_values(self.operator, self.values)
         if wrong:
             raise BadSelector(f"{self.key}: operator {self.operator!r} {wrong}")
 
@@ -242,6 +235,16 @@ _LABEL_OPERATORS: dict[str, Operator] = {
     "DoesNotExist": "DoesNotExist",
 }
 _NODE_OPERATORS: dict[str, Operator] = {**_LABEL_OPERATORS, "Gt": "Gt", "Lt": "Lt"}
+
+
+def _wrong_values(operator: Operator, values: tuple[str, ...]) -> str:
+    match operator:
+        case "In" | "NotIn":
+            return "" if values else "needs at least one value"
+        case "Exists" | "DoesNotExist":
+            return "takes no values" if values else ""
+        case "Gt" | "Lt":
+            return "" if len(values) == 1 and _INT64.fullmatch(values[0]) else "needs exactly one integer"
 
 
 def _label_requirement(item: core.Requirement) -> Requirement:
