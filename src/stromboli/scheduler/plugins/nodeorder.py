@@ -6,13 +6,16 @@ over the candidates. A score of weight 0, or about which no node differs, is not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import CPU, MEMORY, Floats
-from stromboli.scheduler.core.plugin import Hooks, Plugin, Score
+from stromboli.scheduler.core.plugin import Hooks, Plugin, Reach, Score
+from stromboli.scheduler.plugins import affinity, spreading
+from stromboli.scheduler.plugins.neighbours import Neighbours
 from stromboli.scheduler.plugins.selecting import NodeLabels
 from stromboli.scheduler.plugins.tainting import NodeTaints
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.tables import Rows
     from stromboli.scheduler.core.view import View
 
+Rate: TypeAlias = "Callable[[Task, Rows], Floats | None]"
 MAX_SCORE = 100.0
 GPU = "nvidia.com/gpu"
 MIB = 1024.0 * 1024.0
@@ -49,8 +53,13 @@ class NodeOrder(Plugin):
         }
         self._labels = NodeLabels(view.node_list)
         self._taints = NodeTaints(view.node_list)
+        self._neighbours = Neighbours(view, self._labels)
         self._spread = _image_spread(view) if self._weights["imagelocality"] else {}
-        return Hooks(scores=[*self._row_scores(), *self._batch_scores()])
+        return Hooks(
+            scores=[*self._row_scores(), *self._batch_scores()],
+            on_allocate=self._neighbours.placed,
+            on_deallocate=self._neighbours.removed,
+        )
 
     def _row_scores(self) -> list[Score]:
         scores = {
@@ -63,12 +72,24 @@ class NodeOrder(Plugin):
         return [Score(name, rate) for name, rate in scores.items() if self._weights[name]]
 
     def _batch_scores(self) -> list[Score]:
-        weight = self._weights["tainttoleration"]
-        if not weight:
-            return []
-        if not self._taints.discourage:
-            return [Score("tainttoleration", lambda _task, rows: np.full(len(rows), MAX_SCORE * weight))]
-        return [Score("tainttoleration", self._taint_toleration, normalise=lambda raw: fewest_first(raw) * weight)]
+        view, neighbours = self._view, self._neighbours
+        between = affinity.InterPodAffinity(view, neighbours)
+        spread = spreading.TopologySpread(view, self._labels, self._taints, neighbours)
+        batch: list[tuple[str, Rate, Callable[[Floats], Floats], Reach]] = [
+            ("podaffinity", between.rate, affinity.stretched, Reach.CLUSTER),
+            ("podtopologyspread", spread.rate, spreading.crowded_last, Reach.CLUSTER),
+        ]
+        if self._taints.discourage:
+            batch.append(("tainttoleration", self._taint_toleration, fewest_first, Reach.ROW))
+        scores = [
+            Score(name, rate, normalise=_times(self._weights[name], normalise), reach=reach)
+            for name, rate, normalise, reach in batch
+            if self._weights[name]
+        ]
+        if self._weights["tainttoleration"] and not self._taints.discourage:
+            everything = MAX_SCORE * self._weights["tainttoleration"]
+            scores.append(Score("tainttoleration", lambda _task, rows: np.full(len(rows), everything)))
+        return scores
 
     def _least_requested(self, task: Task, rows: Rows) -> Floats:
         return self._weighted("leastrequested", self._over_cpu_and_memory(task, rows, least=True))
@@ -137,6 +158,10 @@ class NodeOrder(Plugin):
 
     def _weighted(self, name: str, score: Floats) -> Floats:
         return score * self._weights[name]
+
+
+def _times(weight: int, normalise: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    return lambda raw: normalise(raw) * weight
 
 
 def fewest_first(counts: Floats) -> Floats:

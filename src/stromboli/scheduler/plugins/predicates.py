@@ -14,9 +14,11 @@ import numpy as np
 from stromboli.api.core import Taint
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import PODS
-from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Refusals
+from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Reach, Refusals
 from stromboli.scheduler.core.reasons import POD_NUMBER_EXCEEDED, Code, Reason
-from stromboli.scheduler.plugins.selecting import NodeLabels
+from stromboli.scheduler.plugins import affinity, spreading
+from stromboli.scheduler.plugins.neighbours import Neighbours
+from stromboli.scheduler.plugins.selecting import NodeLabels, required_selector
 from stromboli.scheduler.plugins.tainting import NodeTaints, tolerates
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Predicates(Plugin):
         self._view = view
         self._labels = NodeLabels(view.node_list)
         self._taints = NodeTaints(view.node_list)
+        self._neighbours = Neighbours(view, self._labels)
         self._cordoned = _cordoned(view)
         filters = [
             Filter("pod number", [POD_NUMBER], self._pod_number),
@@ -54,7 +57,22 @@ class Predicates(Plugin):
             filters.append(Filter("taint toleration", [TAINTED], self._tainted))
         if self._on("NodePorts"):
             filters.append(Filter("node ports", [PORTS], self._ports))
-        return Hooks(filters=filters)
+        return Hooks(
+            filters=[*filters, *self._cluster_filters()],
+            on_allocate=self._neighbours.placed,
+            on_deallocate=self._neighbours.removed,
+        )
+
+    def _cluster_filters(self) -> list[Filter]:
+        """Filters whose answer about one node depends on pods elsewhere."""
+        filters = []
+        if self._on("PodAffinity"):
+            between = affinity.InterPodAffinity(self._view, self._neighbours)
+            filters.append(Filter("pod affinity", affinity.REASONS, between.refuse, reach=Reach.CLUSTER))
+        if self._on("PodTopologySpread"):
+            spread = spreading.TopologySpread(self._view, self._labels, self._taints, self._neighbours)
+            filters.append(Filter("topology spread", spreading.REASONS, spread.refuse, reach=Reach.CLUSTER))
+        return filters
 
     def _on(self, filter_name: str) -> bool:
         return policy.boolean(self.arguments, f"predicate.{filter_name}Enable", True)
@@ -70,14 +88,9 @@ class Predicates(Plugin):
 
     def _affinity(self, task: Task, rows: Rows) -> Refusals | None:
         spec = task.shape.pod.spec
-        node_affinity = spec.affinity.node_affinity if spec.affinity else None
-        required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
-        if not spec.node_selector and required is None:
+        if not spec.node_selector and required_selector(spec) is None:
             return None
-        matches = self._labels.matches_pairs(spec.node_selector, rows)
-        if required is not None:
-            matches &= self._labels.matches_any(required.node_selector_terms, rows)
-        return _refused(~matches)
+        return _refused(~self._labels.admits(spec, rows))
 
     def _tainted(self, task: Task, rows: Rows) -> Refusals | None:
         if not self._taints.repel:

@@ -38,6 +38,14 @@ class NodeLabels:
             found = self._columns[key] = (np.array(rows, dtype=np.intp), codes)
         return found
 
+    def admits(self, spec: core.PodSpec, rows: Rows) -> Bools:
+        """Rows that a pod's node selector and required node affinity admit."""
+        result = self.matches_pairs(spec.node_selector, rows)
+        required = required_selector(spec)
+        if required is not None:
+            result &= self.matches_any(required.node_selector_terms, rows)
+        return result
+
     def matches_pairs(self, pairs: dict[str, str], rows: Rows) -> Bools:
         """Rows whose labels include every pair."""
         result = np.ones(len(rows), dtype=bool)
@@ -104,6 +112,12 @@ class NodeLabels:
     def _code(node: Node | None, key: str, codes: dict[str, int]) -> int:
         value = None if node is None else node.labels.get(key)
         return ABSENT if value is None else codes.setdefault(value, len(codes))
+
+
+def required_selector(spec: core.PodSpec) -> core.NodeSelector | None:
+    """The pod's required node affinity, if it has any."""
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
 def _integer(text: str) -> int | None:
