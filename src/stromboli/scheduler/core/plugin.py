@@ -61,10 +61,14 @@ class Scope(Enum):
 
 
 class Reach(Enum):
-    """Which nodes an answer about one node depends on."""
+    """What may change the answer about a node while a cycle runs."""
 
+    NODE = "node"
+    """nothing: it depends on the Node object alone"""
     ROW = "row"
+    """placements on this node"""
     CLUSTER = "cluster"
+    """placements on any node"""
 
 
 class Depends(Enum):
@@ -104,7 +108,7 @@ class Filter:
     name: str
     reasons: Sequence[Reason]
     refuse: Callable[[Task, Rows], Refusals | None]
-    """None stands for no refusal at all, which is cheaper than an array of zeros."""
+    """None: nothing to refuse for this task whatever happens in this cycle; the filter is not asked again."""
     scope: Scope = Scope.SHAPE
     reach: Reach = Reach.ROW
 
@@ -114,7 +118,8 @@ class Score:
     """A number per node, added to those of all other scores; more is better.
 
     With ``normalise``, what ``rate`` answers is raw, and the array of raw numbers *of the candidates* is passed through
-    ``normalise`` before it is added. ``rate`` may answer None: nothing to say about any node.
+    ``normalise`` before it is added. ``rate`` may answer None when it has nothing to say about any node; unless its
+    reach is CLUSTER it is then not asked again in this cycle.
     """
 
     name: str
@@ -160,7 +165,7 @@ Victims: TypeAlias = tuple[Sequence["Task"], Vote]
 
 
 class PlacementRefused(Exception):
-    """Raised by ``on_allocate``: the placement is undone and the message is reported."""
+    """Raised by an ``on_allocate`` that has changed nothing: the placement is undone and the message is reported."""
 
 
 @dataclass(slots=True, kw_only=True)

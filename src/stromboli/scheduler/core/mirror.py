@@ -1,0 +1,440 @@
+"""The mirror of the cluster: fed by watch events in any order, read by cycles without copying.
+
+Nothing here fails because of what an object contains or because another object has not arrived: pods before their node
+or PodGroup wait in placeholders, objects that cannot be read are left out and named in ``problems`` until a readable
+version comes, and identity is namespace, name and UID, so a re-created object is another one.
+
+The mirror must not be changed while a cycle runs. What a cycle commits stays here as an assumption: tasks it bound are
+``Binding`` until a pod event confirms them or ``bind_failed`` reverts them, tasks it evicted are ``Releasing`` until
+they go or ``evict_failed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from stromboli.api import core
+from stromboli.api.requests import DEFAULT_RULES, RequestRules
+from stromboli.scheduler.core import amounts, grouping, reading
+from stromboli.scheduler.core.accounting import Holding, Ledger, holding_of, is_on_node
+from stromboli.scheduler.core.columns import Columns, Floats
+from stromboli.scheduler.core.hypernodes import HyperNodes
+from stromboli.scheduler.core.objects import ClusterObjects
+from stromboli.scheduler.core.records import Job, Node, Queue, Shape, Task
+from stromboli.scheduler.core.shaping import Shapes
+from stromboli.scheduler.core.statuses import ALLOCATED_STATUSES, EVICTABLE_STATUSES, TaskStatus
+from stromboli.scheduler.core.tables import JobTable, NodeTable
+
+Problem = tuple[str, str]
+"""(kind, ``namespace/name``)"""
+
+_DEAD_ROWS_KEPT = 8
+"""Rows of deleted nodes are removed before a cycle once there are more than this."""
+
+
+class Mirror:
+    """Tasks, jobs, queues and nodes of a cluster, with all sums kept current."""
+
+    def __init__(self, default_queue: str = "default", rules: RequestRules = DEFAULT_RULES) -> None:
+        self.default_queue = default_queue
+        self.rules = rules
+        self.columns = Columns()
+        self.nodes = NodeTable(self.columns.width)
+        self.job_table = JobTable(self.columns.width)
+        self.ledger = Ledger(self.columns, self.nodes, self.job_table)
+        self.shapes = Shapes(self.columns, rules)
+        self.objects = ClusterObjects()
+        self.hyper_nodes = HyperNodes()
+        self.node_list: list[Node | None] = []
+        """Nodes by row."""
+        self.nodes_by_name: dict[str, Node] = {}
+        """Placeholders included."""
+        self.jobs: dict[str, Job] = {}
+        """By id, those without PodGroup or queue included; see ``session_jobs``."""
+        self.queues: dict[str, Queue] = {}
+        self.tasks: dict[str, Task] = {}
+        """By ``namespace/name``."""
+        self.problems: dict[Problem, str] = {}
+        """Objects that were left out, and why, in one line each."""
+        self.unsettled: dict[str, Job] = {}
+        """Jobs whose status the next cycle must work out again even if nothing about them changes."""
+        self.session_jobs: dict[str, Job] = {}
+        """Jobs that take part in cycles: with a PodGroup and an existing queue."""
+        self._by_uid: dict[str, Task] = {}
+        self._priorities: dict[str, core.PriorityClass] = {}
+        self._next_queue_index = 0
+
+    # Pods
+
+    def apply_pod(self, pod: core.Pod) -> None:
+        """A pod was added or changed."""
+        with self._isolating("Pod", f"{pod.namespace}/{pod.name}"):
+            existing = self.tasks.get(f"{pod.namespace}/{pod.name}")
+            if existing is not None and existing.uid != pod.uid:
+                self._remove_task(existing)
+                existing = None
+            if existing is not None and self._is_ahead(existing, pod):
+                return
+            shape = self._shape(pod)
+            status = self._status(existing, pod)
+            evicting = existing is not None and existing.evicting
+            if existing is not None:
+                self._remove_task(existing)
+            task = Task(pod.namespace, pod.name, pod.uid, shape)
+            reading.fill_task(task, pod)
+            task.shape_epoch = self.shapes.epoch
+            task.evicting = evicting
+            self._add_task(task, status, pod.spec.node_name)
+
+    def delete_pod(self, key: str, uid: str | None = None) -> None:
+        """A pod is gone; with ``uid`` only if that is still the one known under this ``namespace/name``."""
+        self.problems.pop(("Pod", key), None)
+        task = self.tasks.get(key)
+        if task is not None and uid in (None, task.uid):
+            self._remove_task(task)
+
+    def bind_failed(self, uid: str) -> None:
+        """The binding of a task was refused: it is Pending again, unless its pod has shown otherwise since."""
+        task = self._by_uid.get(uid)
+        if task is not None and task.status == TaskStatus.BINDING:
+            self.ledger.take_off(task, Holding.HELD)
+            self.ledger.set_status(task, TaskStatus.PENDING)
+
+    def evict_failed(self, uid: str) -> None:
+        """The eviction of a task was refused: it is Running again, unless its pod has shown otherwise since."""
+        task = self._by_uid.get(uid)
+        if task is not None and task.evicting:
+            task.evicting = False
+            if task.status == TaskStatus.RELEASING and not task.deleting:
+                self.ledger.reweigh(task, Holding.RELEASING, Holding.HELD)
+                self.ledger.set_status(task, TaskStatus.RUNNING)
+
+    def task_by_uid(self, uid: str) -> Task | None:
+        """The task of a pod."""
+        return self._by_uid.get(uid)
+
+    @staticmethod
+    def _is_ahead(task: Task, pod: core.Pod) -> bool:
+        """Whether we know more than the event: our binding is on its way (spec 04 section 17)."""
+        pending = pod.status.phase in ("Pending", "")
+        return task.status in ALLOCATED_STATUSES and not pod.spec.node_name and pending
+
+    @staticmethod
+    def _status(existing: Task | None, pod: core.Pod) -> TaskStatus:
+        status = reading.status_of(pod)
+        if existing is not None and existing.evicting and status in EVICTABLE_STATUSES:
+            return TaskStatus.RELEASING
+        return status
+
+    def _shape(self, pod: core.Pod) -> Shape:
+        shape = self.shapes.of(pod, pod.metadata.labels, pod.metadata.annotations)
+        self._fit_width()
+        return shape
+
+    def _add_task(self, task: Task, status: TaskStatus, node_name: str) -> None:
+        task.status = status
+        self.tasks[task.key] = task
+        self._by_uid[task.uid] = task
+        if node_name:
+            task.node_name = node_name
+            if is_on_node(status):
+                self.ledger.put(task, self._node(node_name), holding_of(status))
+        if task.job_id:
+            job = self._job(task.job_id)
+            self._group(job, task)
+            self.ledger.join(task, job)
+
+    def _remove_task(self, task: Task) -> None:
+        node, job = task.node, task.job
+        if node is not None:
+            self.ledger.take_off(task, holding_of(task.status))
+            self._forget_node_if_unused(node)
+        self.ledger.leave(task)
+        del self.tasks[task.key]
+        del self._by_uid[task.uid]
+        if job is not None:
+            self._prune_sub_jobs(job)
+            self._forget_job_if_unused(job)
+
+    def refresh_shape(self, task: Task) -> None:
+        """Gives a task the shape of the present epoch; called for Pending tasks, whose weight is on no node."""
+        if task.shape_epoch != self.shapes.epoch and task.node is None:
+            task.shape = self.shapes.again(task.shape, task.labels, task.annotations)
+            task.shape_epoch = self.shapes.epoch
+
+    # Nodes
+
+    def apply_node(self, resource: core.Node) -> None:
+        """A node was added or changed."""
+        with self._isolating("Node", resource.name):
+            vector = self._allocatable(resource)
+            node = self._node(resource.name)
+            known = node.row >= 0
+            if known and self._same_capacity(node, resource):
+                self.nodes.log.append(node.row)
+            else:
+                self._set_capacity(node, vector)
+            if not known or node.labels != resource.metadata.labels:
+                self.hyper_nodes.nodes_changed()
+            node.resource, node.uid = resource, resource.uid
+            node.labels, node.taints = resource.metadata.labels, resource.spec.taints
+            node.images = reading.image_sizes(resource)
+
+    def delete_node(self, name: str, uid: str | None = None) -> None:
+        """A node is gone; tasks that name it are remembered until it comes back or they go."""
+        self.problems.pop(("Node", name), None)
+        node = self.nodes_by_name.get(name)
+        if node is None or node.row < 0 or uid not in (None, node.uid):
+            return
+        self.nodes.kill(node.row)
+        self.node_list[node.row] = None
+        node.row, node.uid, node.resource = -1, "", None
+        node.labels, node.taints, node.images = {}, (), {}
+        self.hyper_nodes.nodes_changed()
+        self._forget_node_if_unused(node)
+
+    def _allocatable(self, resource: core.Node) -> Floats:
+        listed = amounts.read(resource.status.allocatable, self.rules)
+        for name, added in reading.oversubscription(resource.metadata.annotations).items():
+            listed[name] = listed.get(name, 0.0) + added
+        vector = self.columns.vector(listed)
+        self._fit_width()
+        return vector
+
+    @staticmethod
+    def _same_capacity(node: Node, resource: core.Node) -> bool:
+        old = node.resource
+        return (
+            old is not None
+            and old.status.allocatable == resource.status.allocatable
+            and reading.oversubscription(old.metadata.annotations)
+            == reading.oversubscription(resource.metadata.annotations)
+        )
+
+    def _set_capacity(self, node: Node, vector: Floats) -> None:
+        if node.row < 0:
+            node.row = self.nodes.append()
+            self.node_list.append(node)
+        self.nodes.reset(node.row, vector)
+        node.ports.clear()
+        for task in node.tasks.values():
+            self.ledger.weigh(task, node, holding_of(task.status))
+
+    def _node(self, name: str) -> Node:
+        node = self.nodes_by_name.get(name)
+        if node is None:
+            node = self.nodes_by_name[name] = Node(name)
+        return node
+
+    def _forget_node_if_unused(self, node: Node) -> None:
+        if node.row < 0 and not node.tasks:
+            self.nodes_by_name.pop(node.name, None)
+
+    # PodGroups and queues
+
+    def apply_pod_group(self, group: core.PodGroup) -> None:
+        """A PodGroup was added or changed."""
+        with self._isolating("PodGroup", f"{group.namespace}/{group.name}"):
+            minimum = None if group.spec.min_resources is None else amounts.read(group.spec.min_resources, self.rules)
+            job = self._job(f"{group.namespace}/{group.name}")
+            old = job.pod_group
+            reading.fill_job(job, group, self.default_queue)
+            job.order_key = (job.created, job.id)
+            job.priority = self._priority(group.spec.priority_class_name)
+            self._fill_table(job, minimum)
+            if old is None or old.spec.sub_group_policy != group.spec.sub_group_policy or _differs(old, group):
+                self._regroup(job)
+            self._link(job)
+            self.ledger.touched[job.id] = job
+
+    def delete_pod_group(self, key: str, uid: str | None = None) -> None:
+        """A PodGroup is gone: its tasks stay, but are in no cycle until it comes back."""
+        self.problems.pop(("PodGroup", key), None)
+        job = self.jobs.get(key)
+        if job is None or job.pod_group is None or uid not in (None, job.uid):
+            return
+        self._unlink(job)
+        job.pod_group = job.topology = None
+        job.sub_groups = {}
+        self._regroup(job)
+        self._forget_job_if_unused(job)
+
+    def apply_queue(self, resource: core.Queue) -> None:
+        """A queue was added or changed."""
+        with self._isolating("Queue", resource.name):
+            for listed in (resource.spec.capability, resource.spec.deserved, resource.spec.guarantee.resource):
+                self.columns.vector(amounts.read(listed, self.rules))
+            self._fit_width()
+            queue = self.queues.get(resource.name)
+            if queue is not None:
+                queue.resource = resource
+                queue.reclaimable = resource.spec.reclaimable is not False
+                queue.created = resource.created
+                queue.order_key = (queue.created, queue.name)
+                return
+            self.queues[resource.name] = Queue(self._next_queue_index, resource, np.zeros(self.columns.width))
+            self._next_queue_index += 1
+            for job in self.jobs.values():
+                if job.pod_group is not None and job.queue_name == resource.name:
+                    self._link(job)
+
+    def delete_queue(self, name: str, uid: str | None = None) -> None:
+        """A queue is gone: its jobs are in no cycle until it comes back."""
+        self.problems.pop(("Queue", name), None)
+        queue = self.queues.get(name)
+        if queue is None or uid not in (None, queue.resource.uid):
+            return
+        for job in list(queue.jobs.values()):
+            self._unlink(job)
+        del self.queues[name]
+
+    def apply_priority_class(self, resource: core.PriorityClass) -> None:
+        """A priority class was added or changed."""
+        self._priorities[resource.name] = resource
+        self._reprioritise()
+
+    def delete_priority_class(self, name: str, uid: str | None = None) -> None:
+        """A priority class is gone."""
+        known = self._priorities.get(name)
+        if known is not None and uid in (None, known.uid):
+            del self._priorities[name]
+            self._reprioritise()
+
+    def _reprioritise(self) -> None:
+        for job in self.jobs.values():
+            if job.pod_group is not None:
+                job.priority = self._priority(job.pod_group.spec.priority_class_name)
+
+    def _priority(self, class_name: str) -> int:
+        named = self._priorities.get(class_name)
+        if named is not None:
+            return named.value
+        default = [known.value for known in self._priorities.values() if known.global_default]
+        return default[-1] if default else 0
+
+    def _job(self, id_: str) -> Job:
+        job = self.jobs.get(id_)
+        if job is None:
+            job = self.jobs[id_] = Job(id_, self.job_table)
+        return job
+
+    def _fill_table(self, job: Job, minimum: Mapping[str, float] | None) -> None:
+        vector = self.columns.vector(minimum or {})
+        self._fit_width()
+        table, row = self.job_table, job.row
+        table.minimum[row, : len(vector)] = vector
+        table.has_minimum[row] = minimum is not None
+        table.minimum_named[row] = False
+        table.minimum_named[row, [self.columns.intern(name) for name in minimum or {}]] = True
+        table.min_member[row] = job.min_member
+        table.phase[row] = job.phase
+
+    def _link(self, job: Job) -> None:
+        queue = self.queues.get(job.queue_name)
+        if job.queue is queue and queue is not None:
+            return
+        self._unlink(job)
+        if queue is not None:
+            self.ledger.activate(job, queue)
+            self.session_jobs[job.id] = job
+
+    def _unlink(self, job: Job) -> None:
+        self.ledger.deactivate(job)
+        self.session_jobs.pop(job.id, None)
+
+    def _forget_job_if_unused(self, job: Job) -> None:
+        if job.pod_group is None and not job.tasks:
+            self.jobs.pop(job.id, None)
+            self.job_table.release(job.row)
+            self.unsettled.pop(job.id, None)
+            self.ledger.touched.pop(job.id, None)
+
+    # Sub-jobs
+
+    def _group(self, job: Job, task: Task) -> None:
+        place = grouping.place_of(job, task.labels)
+        sub_job = job.sub_jobs.get(place.id)
+        if sub_job is None:
+            sub_job = job.sub_jobs[place.id] = grouping.make(job, place)
+        task.sub_job = sub_job
+
+    def _regroup(self, job: Job) -> None:
+        """Rebuilds the sub-jobs of a job from its tasks, keeping what is recorded about HyperNodes."""
+        old = job.sub_jobs
+        tasks = list(job.tasks.values())
+        for task in tasks:
+            self.ledger.leave(task)
+        job.sub_jobs = {}
+        for task in tasks:
+            self._group(job, task)
+            self.ledger.join(task, job)
+        for id_, sub_job in job.sub_jobs.items():
+            if id_ in old:
+                sub_job.allocated_hyper_node = old[id_].allocated_hyper_node
+                sub_job.nominated_hyper_node = old[id_].nominated_hyper_node
+
+    @staticmethod
+    def _prune_sub_jobs(job: Job) -> None:
+        for id_ in [id_ for id_, sub_job in job.sub_jobs.items() if not sub_job.tasks]:
+            del job.sub_jobs[id_]
+
+    # HyperNodes and everything else
+
+    def apply_hyper_node(self, resource: core.HyperNode) -> None:
+        """A HyperNode was added or changed."""
+        self.hyper_nodes.apply(resource)
+
+    def delete_hyper_node(self, name: str, uid: str | None = None) -> None:
+        """A HyperNode is gone."""
+        self.hyper_nodes.delete(name, uid)
+
+    def apply_object(self, obj: core.Object) -> None:
+        """An object that only plugins look at: volumes, claims, quotas, budgets, services, namespaces, ..."""
+        self.objects.apply(obj)
+
+    def delete_object(self, type_: type[core.Object], key: tuple[str, str], uid: str | None = None) -> None:
+        """The reverse of ``apply_object``."""
+        self.objects.delete(type_, key, uid)
+
+    # Between cycles
+
+    def prepare(self) -> None:
+        """Tidies up before a cycle: dead rows go, Pending tasks get shapes of the present epoch."""
+        dead = self.nodes.count - int(self.nodes.live.sum())
+        if dead > max(_DEAD_ROWS_KEPT, self.nodes.count // 16) or len(self.nodes.log) > 1_000_000:
+            self.nodes.compact()
+            self.node_list = [node for node in self.node_list if node is not None]
+            for row, node in enumerate(self.node_list):
+                if node is not None:
+                    node.row = row
+        self.ledger.changes.clear()
+        self.nodes.log.clear()
+
+    def _fit_width(self) -> None:
+        width = self.columns.width
+        if width == self.job_table.allocated.shape[1]:
+            return
+        self.nodes.widen(width)
+        self.job_table.widen(width)
+        self.shapes.widen()
+        for queue in self.queues.values():
+            queue.allocated = np.pad(queue.allocated, (0, width - len(queue.allocated)))
+            queue.pending = np.pad(queue.pending, (0, width - len(queue.pending)))
+
+    @contextmanager
+    def _isolating(self, kind: str, key: str) -> Iterator[None]:
+        """Keeps what is wrong with one object from reaching anything else."""
+        try:
+            yield
+        except (ValueError, ArithmeticError, TypeError) as error:
+            self.problems[kind, key] = f"{kind} {key} is left out: {error}"
+        else:
+            self.problems.pop((kind, key), None)
+
+
+def _differs(old: core.PodGroup, new: core.PodGroup) -> bool:
+    """Whether the default sub-job of the group would be another."""
+    return old.spec.min_member != new.spec.min_member or old.spec.network_topology != new.spec.network_topology

@@ -1,0 +1,450 @@
+"""Which nodes take a task, and which of them is best (spec 05 sections 2, 3 and 7.1).
+
+An ``Evaluation`` holds the answers of all filters and scores for one shape over all rows. It is made once a cycle and
+afterwards kept current by asking again only about rows written since, so that placing the tasks of a gang one by one
+costs a maximum and one row each. Every node is scored; of equally good ones the first in node-list order is taken, or
+with a seed a random one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from stromboli.scheduler.core.accounting import lacking
+from stromboli.scheduler.core.columns import EPSILON, Floats
+from stromboli.scheduler.core.combining import Combination
+from stromboli.scheduler.core.fit_errors import FitErrors
+from stromboli.scheduler.core.plugin import Filter, Reach, Refusals, Score, Scope
+from stromboli.scheduler.core.reasons import Code, Reason, insufficient
+from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Shape, Task
+from stromboli.scheduler.core.tables import Bools, Rows
+from stromboli.scheduler.core.view import View
+
+_NOT_IN_SHARD = Reason("node isn't in scheduler node shard", Code.ERROR)
+_IMPOSSIBLE = -np.inf
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A filter with its answers: per row 0, or 1 + the index of its reason."""
+
+    filter: Filter
+    refusals: Refusals
+
+
+@dataclass(slots=True)
+class _Rated:
+    """A score that is normalised over the candidates, with its raw numbers by row."""
+
+    score: Score
+    raw: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The node a task goes to, and whether it has to wait there for resources being released."""
+
+    row: int
+    waits: bool
+
+
+class Evaluation:
+    """Filters and scores of one shape (of one job or task, if a plugin's answers depend on it) over all rows."""
+
+    def __init__(self, view: View, combination: Combination, task: Task, complain: Callable[[str], None]) -> None:
+        self._view = view
+        self._nodes = view.nodes
+        self._shape = task.shape
+        self._task = task
+        self._complain = complain
+        count = view.nodes.count
+        self._plugins: list[list[_Asked]] = []
+        self._cluster_filters: list[Filter] = []
+        self._rated: list[_Rated] = []
+        self._cluster_scores: list[Score] = []
+        self._row_scores: list[Score] = []
+        self._static = np.zeros(count)
+        self.allowed: Bools = view.nodes.live.copy()
+        """Rows that pass all filters, resources left out."""
+        self.local: Floats = np.zeros(count)
+        """Sum of the scores that need no normalisation."""
+        self.fits_idle: Bools = np.zeros(count, dtype=bool)
+        self.fits_future: Bools = np.zeros(count, dtype=bool)
+        self._best_idle: Floats = np.full(count, _IMPOSSIBLE)
+        self._best_future: Floats = np.full(count, _IMPOSSIBLE)
+        self._read = len(view.nodes.log)
+        self._errors: dict[str, tuple[int, FitErrors]] = {}
+        self._columns = np.array(self._shape.compared, dtype=np.intp)
+        self._needed: Floats = self._shape.request[self._columns] - EPSILON
+        self._start(combination)
+
+    # Making and keeping current
+
+    def _start(self, combination: Combination) -> None:
+        rows: Rows = np.arange(self._nodes.count)
+        self._start_filters(combination, rows)
+        self._start_scores(combination.scores, rows)
+        self._fit(rows)
+        self._rank(rows)
+
+    def _start_filters(self, combination: Combination, rows: Rows) -> None:
+        if self._view.shard_mode == "hard" and self._view.shard is not None:
+            inside = self._in_shard(rows)
+            self._plugins.append([_Asked(_shard_filter(), np.where(inside, 0, 1).astype(np.uint8))])
+            self.allowed &= inside
+        for _, filters in combination.filters:
+            asked = []
+            for filter_ in filters:
+                if filter_.reach is Reach.CLUSTER:
+                    self._cluster_filters.append(filter_)
+                    continue
+                refusals = filter_.refuse(self._task, rows)
+                if refusals is not None:
+                    asked.append(_Asked(filter_, refusals))
+            if asked:
+                self._plugins.append(asked)
+                for one in asked:
+                    self.allowed &= one.refusals == 0
+
+    def _start_scores(self, scores: Iterable[Score], rows: Rows) -> None:
+        for score in scores:
+            if score.reach is Reach.CLUSTER:
+                self._cluster_scores.append(score)
+                continue
+            numbers = self._rate(score, rows)
+            if numbers is None:
+                continue
+            if score.normalise is not None:
+                self._rated.append(_Rated(score, numbers))
+            elif score.reach is Reach.NODE:
+                self._static += numbers
+            else:
+                self._row_scores.append(score)
+                self.local += numbers
+        self.local += self._static
+
+    def _rate(self, score: Score, rows: Rows) -> Floats | None:
+        try:
+            return score.rate(self._task, rows)
+        except Exception as error:  # a plugin's fault must not stop the cycle; it is named once
+            self._complain(f"score {score.name} failed for {self._task.key}: {error!r}")
+            return None
+
+    def refresh(self, task: Task) -> None:
+        """Takes note of everything written to node rows since."""
+        log = self._nodes.log
+        self._task = task
+        written = len(log) - self._read
+        if not written:
+            return
+        if written == 1 or (written == 2 and log[-1] == log[-2]):
+            rows: Rows = np.array([log[-1]], dtype=np.intp)
+        else:
+            rows = np.unique(np.array(log[self._read :], dtype=np.intp))
+        self._read = len(log)
+        self._refresh_filters(rows)
+        self._refresh_scores(rows)
+        self._fit(rows)
+        self._rank(rows)
+
+    def _refresh_filters(self, rows: Rows) -> None:
+        changed = False
+        for asked in self._plugins:
+            for one in asked:
+                if one.filter.reach is Reach.ROW:
+                    refusals = one.filter.refuse(self._task, rows)
+                    one.refusals[rows] = 0 if refusals is None else refusals
+                    changed = True
+        if changed:
+            allowed = self._nodes.live[rows]
+            for asked in self._plugins:
+                for one in asked:
+                    allowed &= one.refusals[rows] == 0
+            self.allowed[rows] = allowed
+
+    def _refresh_scores(self, rows: Rows) -> None:
+        if self._row_scores:
+            total = self._static[rows]
+            for score in self._row_scores:
+                numbers = self._rate(score, rows)
+                if numbers is not None:
+                    total += numbers
+            self.local[rows] = total
+        for rated in self._rated:
+            if rated.score.reach is Reach.ROW:
+                numbers = self._rate(rated.score, rows)
+                if numbers is not None:
+                    rated.raw[rows] = numbers
+
+    def _fit(self, rows: Rows) -> None:
+        if len(rows) == 1:
+            row = int(rows[0])
+            self.fits_idle[row] = lacking(self._nodes.idle[row], self._shape) is None
+            self.fits_future[row] = lacking(self._nodes.future[row], self._shape) is None
+            return
+        at = np.ix_(rows, self._columns)
+        self.fits_idle[rows] = (self._nodes.idle[at] > self._needed).all(axis=1)
+        self.fits_future[rows] = (self._nodes.future[at] > self._needed).all(axis=1)
+
+    def _rank(self, rows: Rows) -> None:
+        allowed, local = self.allowed[rows], self.local[rows]
+        idle = allowed & self.fits_idle[rows]
+        self._best_idle[rows] = np.where(idle, local, _IMPOSSIBLE)
+        waiting = allowed & self.fits_future[rows] & ~self.fits_idle[rows]
+        self._best_future[rows] = np.where(waiting, local, _IMPOSSIBLE)
+
+    # Choosing
+
+    def feasible(self, rows: Rows | None, *, resources: bool = True) -> Rows:
+        """Rows that pass all filters, those depending on other nodes included, and have or will have the resources."""
+        mask = self.allowed & self.fits_future if resources else self.allowed
+        candidates: Rows = np.nonzero(mask)[0] if rows is None else rows[mask[rows]]
+        return self._pass_cluster_filters(candidates)
+
+    def _pass_cluster_filters(self, candidates: Rows) -> Rows:
+        for filter_ in self._cluster_filters:
+            if not len(candidates):
+                break
+            refusals = filter_.refuse(self._task, candidates)
+            if refusals is not None:
+                candidates = candidates[refusals == 0]
+        return candidates
+
+    def choose(self, rows: Rows | None, random: Random | None) -> Choice | None:
+        """The best node among rows (None: all) with idle resources, else with resources to come."""
+        if self._simple(random):
+            return self._choose_fast(rows)
+        for ranking, waits in ((self._best_idle, False), (self._best_future, True)):
+            if rows is None:
+                candidates: Rows = np.nonzero(ranking > _IMPOSSIBLE)[0]
+            else:
+                candidates = rows[ranking[rows] > _IMPOSSIBLE]
+            row = self.best_of(self._pass_cluster_filters(candidates), random)
+            if row is not None:
+                return Choice(row, waits)
+        return None
+
+    def _simple(self, random: Random | None) -> bool:
+        soft = self._view.shard_mode == "soft" and self._view.shard is not None
+        return not (random or soft or self._cluster_filters or self._cluster_scores or self._uneven())
+
+    def _uneven(self) -> bool:
+        return any(_differ(rated.raw) for rated in self._rated)
+
+    def _choose_fast(self, rows: Rows | None) -> Choice | None:
+        for ranking, waits in ((self._best_idle, False), (self._best_future, True)):
+            among = ranking if rows is None else ranking[rows]
+            if not len(among):
+                return None
+            position = int(among.argmax())
+            if among[position] > _IMPOSSIBLE:
+                return Choice(position if rows is None else int(rows[position]), waits)
+        return None
+
+    def best_of(self, candidates: Rows, random: Random | None) -> int | None:
+        """The best of some rows: in the shard first when sharding is soft."""
+        for group in self._by_shard(candidates):
+            if len(group) == 1:
+                return int(group[0])
+            if len(group):
+                return _pick(group, self.totals(group), random)
+        return None
+
+    def totals(self, candidates: Rows) -> Floats:
+        """The final scores of candidates, normalised among them."""
+        total: Floats = self.local[candidates].copy()
+        for rated in self._rated:
+            assert rated.score.normalise is not None
+            total += rated.score.normalise(rated.raw[candidates])
+        for score in self._cluster_scores:
+            numbers = self._rate(score, candidates)
+            if numbers is not None:
+                total += numbers if score.normalise is None else score.normalise(numbers)
+        return total
+
+    def by_score(self, candidates: Rows) -> Rows:
+        """Candidates by falling score, equal ones in node-list order; in the shard first when sharding is soft."""
+        groups = [group[np.argsort(-self.totals(group), kind="stable")] for group in self._by_shard(candidates)]
+        return np.concatenate(groups) if groups else candidates
+
+    def _by_shard(self, candidates: Rows) -> list[Rows]:
+        if self._view.shard_mode != "soft" or self._view.shard is None:
+            return [candidates]
+        inside = self._in_shard(candidates)
+        return [candidates[inside], candidates[~inside]]
+
+    def _in_shard(self, rows: Rows) -> Bools:
+        shard = self._view.shard or frozenset()
+        names = (self._view.node_list[row] for row in rows.tolist())
+        return np.array([node is not None and node.name in shard for node in names], dtype=bool)
+
+    # Explaining
+
+    def errors(self, rows: Rows | None, hyper_node: str, *, resources: bool = True) -> FitErrors:
+        """Why the refused ones among rows were refused."""
+        key = f"{hyper_node}/{resources}"
+        known = self._errors.get(key)
+        if known is not None and known[0] == self._read and not self._cluster_filters:
+            return known[1]
+        errors = self._count(rows, hyper_node, resources=resources)
+        self._errors[key] = (self._read, errors)
+        return errors
+
+    def _count(self, rows: Rows | None, hyper_node: str, *, resources: bool) -> FitErrors:
+        if rows is None:
+            rows = np.nonzero(self._nodes.live)[0]
+        tally = _Tally(rows, self._nodes.count)
+        if resources:
+            tally.refuse(*self._shortages(rows))
+        for asked in self._plugins:
+            tally.ask(asked)
+        if self._cluster_filters:
+            left = tally.left()
+            tally.ask(
+                [
+                    _Asked(one, _spread(one.refuse(self._task, left), left, self._nodes.count))
+                    for one in self._cluster_filters
+                ]
+            )
+        where = "" if hyper_node == ROOT_HYPER_NODE else hyper_node
+        return FitErrors(tally.refused_count, tally.counts, hyper_node=where, unresolvable=tally.unresolvable)
+
+    def _shortages(self, rows: Rows) -> tuple[Rows, list[Reason]]:
+        short = self._nodes.future[np.ix_(rows, self._columns)] <= self._needed
+        first = np.where(short.any(axis=1), short.argmax(axis=1) + 1, 0)
+        names = self._view.columns.names
+        return first, [insufficient(names[column]) for column in self._shape.compared]
+
+    def passes_for_eviction(self, rows: Rows | None) -> Rows:
+        """Rows refused by nothing, or only with codes that eviction may help; resources are not looked at."""
+        mask: Bools = self._nodes.live.copy()
+        decided = np.zeros(self._nodes.count, dtype=bool)
+        for asked in self._plugins:
+            refused = np.zeros(self._nodes.count, dtype=bool)
+            for one in asked:
+                refused |= one.refusals > 0
+                mask &= decided | ~_hopeless(one)
+            decided |= refused
+        candidates: Rows = np.nonzero(mask)[0] if rows is None else rows[mask[rows]]
+        return self._cluster_for_eviction(candidates)
+
+    def _cluster_for_eviction(self, candidates: Rows) -> Rows:
+        for filter_ in self._cluster_filters:
+            refusals = filter_.refuse(self._task, candidates)
+            if refusals is not None:
+                candidates = candidates[~_hopeless(_Asked(filter_, refusals))]
+        return candidates
+
+
+class _Tally:
+    """Counts reasons: a row refused by one plugin is not shown to the next."""
+
+    def __init__(self, rows: Rows, count: int) -> None:
+        self._rows = rows
+        self._open = np.ones(len(rows), dtype=bool)
+        self.counts: dict[str, int] = {}
+        self.unresolvable: Bools = np.zeros(count, dtype=bool)
+
+    @property
+    def refused_count(self) -> int:
+        return int(len(self._rows) - self._open.sum())
+
+    def left(self) -> Rows:
+        return self._rows[self._open]
+
+    def refuse(self, refusals: npt.NDArray[np.integer], reasons: list[Reason]) -> None:
+        """One plugin with a single filter; ``refusals`` go with the rows."""
+        self._record(np.where(self._open, refusals, 0), reasons)
+        self._open &= refusals == 0
+
+    def ask(self, asked: Iterable[_Asked]) -> None:
+        """One plugin's filters, in order; plain refusals accumulate, others end the plugin's turn for the row."""
+        refused = np.zeros(len(self._rows), dtype=bool)
+        going_on = self._open.copy()
+        for one in asked:
+            refusals = np.where(going_on, one.refusals[self._rows], 0)
+            self._record(refusals, one.filter.reasons)
+            refused |= refusals > 0
+            going_on &= ~_aborting(refusals, one.filter.reasons)
+        self._open &= ~refused
+
+    def _record(self, refusals: npt.NDArray[np.integer], reasons: Iterable[Reason]) -> None:
+        if not refusals.any():
+            return
+        found = np.bincount(refusals)
+        for index, reason in enumerate(reasons, start=1):
+            if index < len(found) and found[index]:
+                if reason.text:
+                    self.counts[reason.text] = self.counts.get(reason.text, 0) + int(found[index])
+                if reason.code == Code.UNRESOLVABLE:
+                    self.unresolvable[self._rows[refusals == index]] = True
+
+
+def _aborting(refusals: npt.NDArray[np.integer], reasons: Iterable[Reason]) -> Bools:
+    aborts = np.array([False, *(reason.code.aborts for reason in reasons)])
+    result: Bools = aborts[refusals]
+    return result
+
+
+def _hopeless(asked: _Asked) -> Bools:
+    return _aborting(asked.refusals, asked.filter.reasons)
+
+
+def _spread(refusals: Refusals | None, rows: Rows, count: int) -> Refusals:
+    spread = np.zeros(count, dtype=np.uint8)
+    if refusals is not None:
+        spread[rows] = refusals
+    return spread
+
+
+def _differ(numbers: Floats) -> bool:
+    return bool(len(numbers)) and bool((numbers != numbers[0]).any())
+
+
+def _pick(candidates: Rows, scores: Floats, random: Random | None) -> int:
+    best = int(scores.argmax())
+    if random is None:
+        return int(candidates[best])
+    tied = candidates[scores == scores[best]]
+    return int(tied[random.randrange(len(tied))])
+
+
+def _shard_filter() -> Filter:
+    return Filter("shard", [_NOT_IN_SHARD], lambda task, rows: None, reach=Reach.NODE)
+
+
+class Searches:
+    """The evaluations of a cycle."""
+
+    def __init__(self, view: View, combination: Combination, complain: Callable[[str], None]) -> None:
+        self._view = view
+        self._combination = combination
+        self._complain = complain
+        self._known: dict[tuple[int, str], Evaluation] = {}
+        hooks = [f for _, filters in combination.filters for f in filters]
+        scopes = {hook.scope for hook in (*hooks, *combination.scores) if hook.reach is not Reach.CLUSTER}
+        self._scope = next((scope for scope in (Scope.TASK, Scope.JOB) if scope in scopes), Scope.SHAPE)
+
+    def of(self, task: Task) -> Evaluation:
+        """The current evaluation for a task."""
+        key = self._key(task, task.shape)
+        evaluation = self._known.get(key)
+        if evaluation is None:
+            evaluation = self._known[key] = Evaluation(self._view, self._combination, task, self._complain)
+        else:
+            evaluation.refresh(task)
+        return evaluation
+
+    def _key(self, task: Task, shape: Shape) -> tuple[int, str]:
+        match self._scope:
+            case Scope.SHAPE:
+                return shape.index, ""
+            case Scope.JOB:
+                return shape.index, task.job_id
+            case Scope.TASK:
+                return shape.index, task.uid

@@ -1,0 +1,153 @@
+"""Shapes: pods that nodes cannot tell apart share one (interned by content).
+
+Labels enter a shape only under keys that somebody's affinity or spreading selects on, annotations only under keys that
+a plugin asked for; otherwise every pod with an index label would be a shape of its own. When such a key is new, shapes
+are made anew: ``epoch`` moves and tasks get their shape again when a cycle next looks at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import msgspec
+
+from stromboli.api import core
+from stromboli.api.requests import DEFAULT_RULES, RequestRules
+from stromboli.scheduler.core import amounts
+from stromboli.scheduler.core.columns import EPSILON, Columns, widened
+from stromboli.scheduler.core.records import Shape
+
+_ENCODER = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class Shapes:
+    """All shapes of a mirror."""
+
+    def __init__(self, columns: Columns, rules: RequestRules = DEFAULT_RULES) -> None:
+        self._columns = columns
+        self._rules = rules
+        self._by_content: dict[bytes, Shape] = {}
+        self._label_keys: set[str] = set()
+        self._annotation_keys: frozenset[str] = frozenset()
+        self._next_index = 0
+        self.epoch = 0
+
+    def of(self, pod: core.Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Shape:
+        """The shape of a pod. Raises ``BadQuantity`` when a request cannot be read."""
+        self._notice_selectors(pod.spec)
+        content = _Content(
+            pod, self._chosen(labels, self._label_keys), self._chosen(annotations, self._annotation_keys)
+        )
+        shape = self._by_content.get(content.key)
+        if shape is None:
+            shape = self._make(content)
+            self._by_content[content.key] = shape
+        return shape
+
+    def again(self, shape: Shape, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Shape:
+        """The shape of the present epoch for a task that has one of an earlier epoch."""
+        return self.of(shape.pod, labels, annotations)
+
+    def read_annotations(self, keys: frozenset[str]) -> None:
+        """Annotations under these keys become part of shapes."""
+        if not keys <= self._annotation_keys:
+            self._annotation_keys |= keys
+            self.epoch += 1
+
+    def widen(self) -> None:
+        """Pads all shapes after new resource columns."""
+        for shape in self._by_content.values():
+            shape.request = widened(shape.request, self._columns.width)
+            shape.delta.clear()
+
+    def prune(self, used: Iterable[Shape]) -> None:
+        """Forgets shapes that no task has."""
+        kept = {shape.index for shape in used}
+        self._by_content = {key: shape for key, shape in self._by_content.items() if shape.index in kept}
+
+    def __len__(self) -> int:
+        return len(self._by_content)
+
+    def _notice_selectors(self, spec: core.PodSpec) -> None:
+        if spec.affinity is None and not spec.topology_spread_constraints:
+            return
+        keys = set(_selected_keys(spec))
+        if not keys <= self._label_keys:
+            self._label_keys |= keys
+            self.epoch += 1
+
+    def _chosen(self, pairs: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
+        return {key: pairs[key] for key in keys if key in pairs} if pairs else {}
+
+    def _make(self, content: _Content) -> Shape:
+        request = amounts.request_of(content.pod, self._rules)
+        vector = self._columns.vector(request)
+        shape = Shape(self._next_index, content.pod, vector, amounts.nonzero_request(content.pod))
+        self._next_index += 1
+        shape.labels, shape.annotations = content.labels, content.annotations
+        shape.requested = self._columns.requested(vector)
+        shape.compared = tuple(sorted(self._columns.intern(name) for name in request))
+        shape.row_request = tuple((column, float(vector[column])) for column in shape.requested)
+        shape.best_effort = all(amount < EPSILON for name, amount in request.items() if name != "pods")
+        return shape
+
+
+class _Content:
+    """What makes two pods the same to every node."""
+
+    def __init__(self, pod: core.Pod, labels: dict[str, str], annotations: dict[str, str]) -> None:
+        self.pod, self.labels, self.annotations = pod, labels, annotations
+
+    @cached_property
+    def key(self) -> bytes:
+        pod, spec = self.pod, self.pod.spec
+        resized = [
+            (status.name, status.resources, status.allocated_resources)
+            for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+            if status.resources is not None or status.allocated_resources
+        ]
+        claims = [volume for volume in spec.volumes if volume != core.Volume(name=volume.name)]
+        ephemeral = pod.name if any(volume.ephemeral for volume in claims) else ""
+        return _ENCODER.encode(
+            (
+                pod.namespace,
+                ephemeral,
+                spec.containers,
+                spec.init_containers,
+                spec.resources,
+                spec.overhead,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                claims,
+                spec.resource_claims,
+                spec.host_network,
+                resized,
+                pod.status.resize,
+                pod.status.resource_claim_statuses,
+                self.labels,
+                self.annotations,
+            )
+        )
+
+
+def _selected_keys(spec: core.PodSpec) -> Iterator[str]:
+    affinity = spec.affinity
+    if affinity is not None:
+        for side in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if side is not None:
+                for term in side.required_during_scheduling_ignored_during_execution:
+                    yield from _keys(term.label_selector)
+                for weighted in side.preferred_during_scheduling_ignored_during_execution:
+                    yield from _keys(weighted.pod_affinity_term.label_selector)
+    for constraint in spec.topology_spread_constraints:
+        yield from _keys(constraint.label_selector)
+        yield from constraint.match_label_keys
+
+
+def _keys(selector: core.LabelSelector | None) -> Iterator[str]:
+    if selector is not None:
+        yield from selector.match_labels
+        yield from (requirement.key for requirement in selector.match_expressions)
