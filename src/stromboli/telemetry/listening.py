@@ -46,14 +46,20 @@ class Address:
 
 @asynccontextmanager
 async def listening(
-    application: web.Application, address: Address, *, tls: ssl.SSLContext | None = None
+    application: web.Application,
+    address: Address,
+    *,
+    tls: ssl.SSLContext | None = None,
+    stop_seconds: float = GRACEFUL_STOP_SECONDS,
 ) -> AsyncIterator[Address]:
     """Serve ``application`` while the block runs; yields the address really bound (its port is never 0).
+
+    At its end requests in flight get ``stop_seconds`` to finish.
 
     Raises:
         ListenError: the port is in use or not permitted.
     """
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACEFUL_STOP_SECONDS)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=stop_seconds)
     await runner.setup()
     try:
         site = web.TCPSite(runner, address.host or None, address.port, ssl_context=tls)
