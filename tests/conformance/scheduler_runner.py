@@ -10,12 +10,9 @@ from tests.conformance import functions, sessions, vectors
 from tests.conformance.exclusions import Exclusions
 from tests.conformance.reports import CaseReport, FileReport, selected
 from tests.conformance.vectors import JsonObject, VectorFile
+from tests.conformance.verdicts import NotApplicable
 
 Judge = Callable[[JsonObject], list[str]]
-
-
-class NotApplicable(Exception):
-    """The case asks for something that this system does not have; the text says what."""
 
 
 def run(root: Path, only: str | None = None, exclusions: Exclusions | None = None) -> Iterator[FileReport]:
