@@ -1,4 +1,4 @@
-"""Priority: a pod's ``priorityClassName`` becomes a number and a preemption policy; there is one default class at most."""
+"""Priority: a pod's ``priorityClassName`` becomes a number and a preemption policy; one class at most is default."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """ResourceQuota: what a namespace uses, and whether one more object fits.
 
-Use is counted from the stored objects at the moment of the question. Counted are pods (``pods``, ``count/pods``, requests
-and limits of cpu, memory, ephemeral storage and extended resources) and the number of objects of any kind
+Use is counted from the stored objects at the moment of the question. Counted are pods (``pods``, ``count/pods``,
+requests and limits of cpu, memory, ephemeral storage and extended resources) and the number of objects of any kind
 (``count/PLURAL.GROUP`` and the old short names). Scopes: Terminating, NotTerminating, BestEffort, NotBestEffort and
 PriorityClass.
 """
@@ -188,8 +188,12 @@ def _kinds(hard: Iterable[str]) -> set[Kind]:
     for name in hard:
         if name.startswith("count/"):
             plural, _, group = name.removeprefix("count/").partition(".")
-            found.add(next((kind for kind in kinds.ALL if (kind.plural, kind.group) == (plural, group)),
-                           Kind(group, "v1", plural, plural)))
+            found.add(
+                next(
+                    (kind for kind in kinds.ALL if (kind.plural, kind.group) == (plural, group)),
+                    Kind(group, "v1", plural, plural),
+                )
+            )
         elif name in _SHORT_NAMES:
             found.add(_SHORT_NAMES[name])
         elif name == "requests.storage":

@@ -61,7 +61,9 @@ class RbacAuthorizer:
         found = Grants([], [])
         for binding in self._bindings(namespace):
             where = binding["metadata"].get("namespace", "")
-            if any(subject_matches(subject, user.name, user.groups, where) for subject in binding.get("subjects") or ()):
+            if any(
+                subject_matches(subject, user.name, user.groups, where) for subject in binding.get("subjects") or ()
+            ):
                 self._add(found, binding.get("roleRef") or {}, where)
         return found
 

@@ -62,7 +62,9 @@ class Reviews:
         spec = review["spec"]
         if not spec.get("user") and not spec.get("groups"):
             raise invalid(
-                request.kind, "", [Cause("FieldValueInvalid", "spec.user", "at least one of user or group must be specified")]
+                request.kind,
+                "",
+                [Cause("FieldValueInvalid", "spec.user", "at least one of user or group must be specified")],
             )
         wanted = _attributes(request, spec)
         if request.kind is LOCAL_SUBJECT_ACCESS_REVIEWS and wanted.namespace != request.namespace:
@@ -136,7 +138,7 @@ def _review(request: SubresourceRequest, *, spec: bool = True) -> Object:
 
 
 def _attributes(request: SubresourceRequest, spec: Mapping[str, Any]) -> Attributes:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    resource, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
     if bool(resource) == bool(path):
         message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         raise invalid(request.kind, "", [Cause("FieldValueInvalid", "spec.resourceAttributes", message)])

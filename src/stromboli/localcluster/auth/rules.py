@@ -54,14 +54,12 @@ def refusal(user: str, wanted: Attributes, reason: str = "") -> str:
         text = f'User "{user}" cannot {wanted.verb} path "{wanted.path}"'
     else:
         where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-        text = (
-            f'User "{user}" cannot {wanted.verb} resource "{combined(wanted)}" in API group "{wanted.group}" {where}'
-        )
+        text = f'User "{user}" cannot {wanted.verb} resource "{combined(wanted)}" in API group "{wanted.group}" {where}'
     return f"{text}: {reason}" if reason else text
 
 
 def _listed(values: Sequence[str] | None, wanted: str) -> bool:
-    return bool(values) and ("*" in values or wanted in values)
+    return values is not None and ("*" in values or wanted in values)
 
 
 def _resource_matches(pattern: str, wanted: Attributes) -> bool:

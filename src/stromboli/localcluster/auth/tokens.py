@@ -117,8 +117,11 @@ class TokenSigner:
             raise InvalidToken("not a ServiceAccount token")
         account = own["serviceaccount"]
         bound = next(
-            (BoundObject(kind, own[kind.lower()]["name"], own[kind.lower()]["uid"])
-             for kind in ("Pod", "Secret", "Node") if kind.lower() in own),
+            (
+                BoundObject(kind, own[kind.lower()]["name"], own[kind.lower()]["uid"])
+                for kind in ("Pod", "Secret", "Node")
+                if kind.lower() in own
+            ),
             None,
         )
         return ServiceAccountClaims(

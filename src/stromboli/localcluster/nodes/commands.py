@@ -1,7 +1,8 @@
 """What a container's command would do, for the few commands whose outcome can be read off.
 
-Understood: ``sleep N`` (with s, m, h, d or ``infinity``), ``exit N``, ``true``, ``false``, ``:``, ``echo TEXT``, alone or
-in ``sh -c "..."`` joined by ``;``, newlines, ``&&`` and ``||``. Anything else is unknown, and the caller's default applies.
+Understood: ``sleep N`` (with s, m, h, d or ``infinity``), ``exit N``, ``true``, ``false``, ``:``, ``echo TEXT``, alone
+or in ``sh -c "..."`` joined by ``;``, newlines, ``&&`` and ``||``. Anything else is unknown, and the caller's default
+applies.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _simple(command: Sequence[str]) -> tuple[Outcome, bool] | None:
 def _duration(text: str) -> float | None:
     if text in ("infinity", "inf"):
         return math.inf
-    unit = _UNITS.get(text[-1:], None)
+    unit = _UNITS.get(text[-1:])
     number = text[:-1] if unit is not None else text
     try:
         value = float(number)

@@ -1,7 +1,8 @@
 """The life of a pod on a simulated node, as a pure step function.
 
 ``advance(pod, now, settings)`` reads the pod as it is and answers with the status it should have now and with the time
-of the next change. Nothing is remembered between steps, so a cluster restarted from its state file goes on where it was.
+of the next change. Nothing is remembered between steps, so a cluster restarted from its state file goes on where it
+was.
 Annotations (all optional; append ``.CONTAINER`` to the name to mean one container only):
 
 * ``simulation.stromboli.dev/run-seconds``: how long containers run
@@ -321,9 +322,7 @@ def _status(
     return fresh
 
 
-def _conditions(
-    old: Sequence[JsonObject], now: float, wanted: Mapping[str, tuple[bool, str]]
-) -> list[JsonObject]:
+def _conditions(old: Sequence[JsonObject], now: float, wanted: Mapping[str, tuple[bool, str]]) -> list[JsonObject]:
     """Conditions as wanted; transition times move only with the status; foreign conditions stay."""
     before = {condition["type"]: condition for condition in old}
     conditions = []

@@ -1,8 +1,8 @@
 """The call itself: HTTPS with the webhook's own CA, to a URL or to a Service.
 
-A Service's address comes from the map given at start (``--service-address ns/name=host:port``), else from its Endpoints.
-The certificate must be for ``NAME.NAMESPACE.svc`` as in a real cluster. Errors read as kube-apiserver's do, since people
-search for them.
+A Service's address comes from the map given at start (``--service-address ns/name=host:port``), else from its
+Endpoints. The certificate must be for ``NAME.NAMESPACE.svc`` as in a real cluster. Errors read as kube-apiserver's do,
+since people search for them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ServiceAddresses:
         if not ports:
             raise CallFailed(f'no service port {port} found for service "{name}"')
         endpoints = self._store.get(Key.of(kinds.ENDPOINTS, namespace, name))
-        for subset in (endpoints.object.get("subsets") or () if endpoints else ()):
+        for subset in endpoints.object.get("subsets") or () if endpoints else ():
             for address in subset.get("addresses") or ():
                 for candidate in subset.get("ports") or ():
                     if candidate.get("name", "") == ports[0].get("name", ""):
@@ -87,6 +87,8 @@ class Caller:
             target = self._target(hook, shown)
             context = _context(hook.client_config.get("caBundle") or "")
             return await self._post(target, body, context, hook.timeout)
+        except _StatusFailure:
+            raise
         except CallFailed as error:
             raise CallFailed(_posted(shown, str(error))) from error
         except TimeoutError as error:

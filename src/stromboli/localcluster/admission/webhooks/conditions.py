@@ -1,10 +1,10 @@
 """``matchConditions`` of webhooks: the part of CEL that such conditions are written in.
 
-Understood: ``request.FIELD``, ``object``, ``oldObject``, member access, indexing, ``has(...)``, string and number literals,
-lists, comparison, ``in``, ``&&``, ``||``, ``!``, ``size()``, and the string methods ``startsWith``, ``endsWith``,
-``contains`` and ``matches``. Anything else (macros such as ``exists``, ``authorizer``) is a :class:`ConditionError`, to
-which the webhook's failurePolicy applies, just as to an expression that fails on a real server. Evaluation walks a parsed
-tree of permitted nodes only; nothing is executed.
+Understood: ``request.FIELD``, ``object``, ``oldObject``, member access, indexing, ``has(...)``, string and number
+literals, lists, comparison, ``in``, ``&&``, ``||``, ``!``, ``size()``, and the string methods ``startsWith``,
+``endsWith``, ``contains`` and ``matches``. Anything else (macros such as ``exists``, ``authorizer``) is a
+:class:`ConditionError`, to which the webhook's failurePolicy applies, just as to an expression that fails on a real
+server. Evaluation walks a parsed tree of permitted nodes only; nothing is executed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any
 from stromboli.localcluster.admission.webhooks.reviews import question
 from stromboli.localcluster.extending import AdmissionRequest
 
-_TOKENS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(&&)|(\|\|)|(!(?!=))|(\btrue\b)|(\bfalse\b)|(\bnull\b)""")
+_TOKENS = re.compile(
+    r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(&&)|(\|\|)|(!(?!=))|(\btrue\b)|(\bfalse\b)|(\bnull\b)"""
+)
 _MAX_LENGTH = 10_000
 
 

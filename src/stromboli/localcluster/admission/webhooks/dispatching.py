@@ -37,14 +37,13 @@ class WebhookDispatcher:
     async def mutate(self, request: AdmissionRequest) -> None:
         """Run the mutating webhooks in order, and those that want it again when later ones changed the object."""
         found = hooks("mutating", self._store)
-        seen: list[tuple[Hook, Object | None]] = []
-        for hook in found:
-            for one in matching(request, [hook], self._store):
-                if await self._mutate_once(one, request):
-                    seen.append((one, copy.deepcopy(request.obj) if one.may_run_again else None))
-        for one, left in seen:
-            if one.may_run_again and request.obj != left:
-                await self._mutate_once(one, request)
+        left: dict[int, Object | None] = {}
+        for number, hook in enumerate(found):
+            if any(matching(request, [hook], self._store)) and await self._mutate_once(hook, request):
+                left[number] = copy.deepcopy(request.obj) if hook.may_run_again else None
+        for number, seen in left.items():
+            if found[number].may_run_again and request.obj != seen:
+                await self._mutate_once(found[number], request)
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Ask all validating webhooks; the first refusal in their order is the answer."""

@@ -35,7 +35,7 @@ class Hook:
     @property
     def ignores_failures(self) -> bool:
         """Whether the write goes on when the webhook cannot be asked."""
-        return self.spec.get("failurePolicy", "Fail") == "Ignore"
+        return bool(self.spec.get("failurePolicy", "Fail") == "Ignore")
 
     @property
     def timeout(self) -> int:
@@ -87,7 +87,7 @@ def _rule(rule: Mapping[str, Any], request: AdmissionRequest) -> bool:
 
 
 def _listed(values: Sequence[str] | None, wanted: str) -> bool:
-    return bool(values) and ("*" in values or wanted in values)
+    return values is not None and ("*" in values or wanted in values)
 
 
 def _scope(scope: str, namespaced: bool) -> bool:

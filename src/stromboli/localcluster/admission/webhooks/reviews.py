@@ -68,7 +68,10 @@ def verdict(answer: bytes, uid: str) -> Verdict:
         review = orjson.loads(answer)
     except orjson.JSONDecodeError as error:
         raise InvalidReview(f"couldn't get version/kind; json parse error: {error}") from error
-    if not isinstance(review, dict) or (review.get("apiVersion"), review.get("kind")) != (API_VERSION, "AdmissionReview"):
+    if not isinstance(review, dict) or (review.get("apiVersion"), review.get("kind")) != (
+        API_VERSION,
+        "AdmissionReview",
+    ):
         found = f"{review.get('apiVersion')}, Kind={review.get('kind')}" if isinstance(review, dict) else "no object"
         raise InvalidReview(f"expected webhook response of {API_VERSION}, Kind=AdmissionReview, got {found}")
     response = review.get("response")

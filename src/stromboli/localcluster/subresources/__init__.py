@@ -1,0 +1,1 @@
+"""Subresources that do more than write a part of their object: binding, eviction, logs and tokens."""
