@@ -50,6 +50,8 @@ class Endpoint:
     default: Default | None = None
     validate: Validate | None = None
     join: Join = lambda errors, operation: trimmed(errors)
+    templates: Callable[[JsonObject], Sequence[JsonObject]] | None = None
+    """Pod templates in a new object that the API server is asked about before ``validate`` runs."""
 
     @property
     def mutating(self) -> bool:
@@ -88,6 +90,7 @@ ENDPOINTS: Final = (
     Endpoint(
         path="/jobs/validate", kind=kinds.JOBS, webhook="validatejob.volcano.sh", operations=_CREATE_UPDATE,
         refusal=_ONLY_CREATE_UPDATE, validate=jobs.validate, join=_trimmed_on_create,
+        templates=jobs.templates,
     ),
     Endpoint(
         path="/podgroups/mutate", kind=kinds.POD_GROUPS, webhook="mutatepodgroup.volcano.sh", operations=_CREATE,

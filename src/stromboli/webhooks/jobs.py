@@ -82,6 +82,11 @@ def _needed_plugins(plugins: dict[str, list[str]]) -> dict[str, list[str]]:
 # Validation
 
 
+def templates(obj: JsonObject) -> list[JsonObject]:
+    """The pod templates of a job, for the API server to look at."""
+    return [task.template for task in read(Job, obj).spec.tasks]
+
+
 def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -> list[FieldError]:
     """The faults of a new job, or the first fault of a change."""
     job = read(Job, obj)
@@ -138,7 +143,7 @@ def _task_faults(index: int, task: Task, job: Job, context: Context) -> Iterator
     template_faults = context.templates.faults(task.name, job.metadata.namespace, task.template)
     for position, fault in enumerate(template_faults):
         place = f"spec.task[{index}]." if position == 0 else ""
-        yield sentence(f"{field}.{fault.field}", f"{place}{fault.formatted}. ", fault.reason)
+        yield sentence(f"{field}.{fault.field}", f"{place}{fault.text}. ", fault.reason)
     if not template_faults:
         yield from _numa_faults(index, task)
     yield from topologies.partition_faults(task, field, job.metadata.name)

@@ -33,8 +33,16 @@ class Metadata(Shape, frozen=True):
 
     name: str = ""
     namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
+
+
+class Namespace(Shape, frozen=True):
+    """``v1`` Namespace."""
+
+    metadata: Metadata = Metadata()
 
 
 class NetworkTopology(Shape, frozen=True):
