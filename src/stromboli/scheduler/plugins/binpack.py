@@ -9,6 +9,7 @@ import numpy as np
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import PODS, Floats
 from stromboli.scheduler.core.plugin import Arguments, Hooks, Plugin, Score
+from stromboli.scheduler.plugins import arguments as models
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Task
@@ -20,6 +21,13 @@ class Binpack(Plugin):
     """One score over the resources that have a weight."""
 
     name: ClassVar[str] = "binpack"
+    arguments_model = models.model(
+        "BinpackArguments",
+        binpack__weight=models.Integer,
+        binpack__cpu=models.Integer,
+        binpack__memory=models.Integer,
+        binpack__resources=models.Text,
+    )
 
     def open(self, view: View) -> Hooks:
         self._weight = policy.integer(self.arguments, "binpack.weight", 1)

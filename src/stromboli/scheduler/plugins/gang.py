@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from stromboli.scheduler.core import fit_errors
+from stromboli.scheduler.core import fit_errors, readiness
 from stromboli.scheduler.core.plugin import Hooks, Invalid, Key, Order, Plugin, Victims, Vote
-from stromboli.scheduler.core.statuses import ALLOCATED_STATUSES, TaskStatus
 from stromboli.scheduler.core.view import Condition
-from stromboli.scheduler.plugins import minimums
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.plugin import EvictionContext
@@ -56,17 +54,17 @@ class Gang(Plugin):
         self._view.measure("unschedule_job_count", waiting)
 
     def _explain(self, job: Job) -> None:
-        missing = job.min_member - job.ready_count - _nearly_placed(job)
-        message = f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_errors.job_message(job)}"
+        missing = fit_errors.unschedulable_count(job)
+        message = f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_errors.job_text(job)}"
         self._view.set_condition(job, Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, message))
         self._view.measure("job_retry_counts", 1, job_id=job.name)
         self._view.measure("unschedule_task_count", missing, job_id=job.name)
 
 
 def _valid(job: Job) -> Invalid | None:
-    if not minimums.roles_valid(job):
+    if not readiness.roles_valid(job):
         return Invalid("NotEnoughPodsOfTask", "Not enough valid pods of each task for gang-scheduling")
-    if not minimums.sub_groups_valid(job):
+    if not readiness.sub_groups_valid(job):
         return Invalid("NotEnoughPodsOfTask", "Not enough valid subGroups of each task for gang-scheduling")
     if job.valid_count < job.min_member:
         return Invalid(
@@ -81,11 +79,11 @@ def _incomplete_first(item: Job | SubJob) -> Key:
 
 
 def _ready(job: Job) -> bool:
-    return job.is_ready and minimums.roles_ready(job) and minimums.sub_groups_ready(job)
+    return job.is_ready and readiness.roles_ready(job) and readiness.sub_groups_ready(job)
 
 
 def _pipelined(job: Job) -> Vote:
-    complete = job.is_pipelined and minimums.roles_pipelined(job) and minimums.sub_groups_pipelined(job)
+    complete = job.is_pipelined and readiness.roles_pipelined(job) and readiness.sub_groups_pipelined(job)
     return Vote.PERMIT if complete else Vote.REJECT
 
 
@@ -105,13 +103,3 @@ def surplus(candidates: Sequence[Task]) -> Victims:
 
 def _every_candidate(_context: EvictionContext, candidates: Sequence[Task]) -> Victims:
     return candidates, Vote.PERMIT
-
-
-def _nearly_placed(job: Job) -> int:
-    """Pending tasks that had a place in a statement that was discarded."""
-    return sum(
-        task.status == TaskStatus.PENDING
-        and task.last_transaction is not None
-        and task.last_transaction.status in ALLOCATED_STATUSES
-        for task in job.tasks.values()
-    )

@@ -14,7 +14,7 @@ import numpy as np
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import CPU, MEMORY, Floats
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Reach, Score
-from stromboli.scheduler.plugins import affinity, spreading
+from stromboli.scheduler.plugins import affinity, arguments, spreading
 from stromboli.scheduler.plugins.neighbours import Neighbours
 from stromboli.scheduler.plugins.selecting import NodeLabels
 from stromboli.scheduler.plugins.tainting import NodeTaints
@@ -45,6 +45,9 @@ class NodeOrder(Plugin):
     """Composes the scores that have a weight."""
 
     name: ClassVar[str] = "nodeorder"
+    arguments_model = arguments.model(
+        "NodeOrderArguments", **{f"{name}__weight": arguments.Integer for name in WEIGHTS}
+    )
 
     def open(self, view: View) -> Hooks:
         self._view = view

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Vote
-from stromboli.scheduler.plugins import reservations
+from stromboli.scheduler.plugins import arguments, reservations
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
@@ -20,6 +20,7 @@ class Overcommit(Plugin):
     """Votes on admission only."""
 
     name: ClassVar[str] = "overcommit"
+    arguments_model = arguments.model("OvercommitArguments", **{"overcommit-factor": arguments.Number})
 
     def open(self, view: View) -> Hooks:
         self._view = view

@@ -16,7 +16,7 @@ from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import PODS
 from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Reach, Refusals
 from stromboli.scheduler.core.reasons import POD_NUMBER_EXCEEDED, Code, Reason
-from stromboli.scheduler.plugins import affinity, spreading
+from stromboli.scheduler.plugins import affinity, arguments, spreading
 from stromboli.scheduler.plugins.neighbours import Neighbours
 from stromboli.scheduler.plugins.selecting import NodeLabels, required_selector
 from stromboli.scheduler.plugins.tainting import NodeTaints, tolerates
@@ -33,6 +33,18 @@ PORTS = Reason("node(s) didn't have free ports for the requested pod ports", Cod
 POD_NUMBER = Reason(POD_NUMBER_EXCEEDED, Code.UNSCHEDULABLE)
 
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+SWITCHES = (
+    "NodeAffinity",
+    "NodePorts",
+    "TaintToleration",
+    "PodAffinity",
+    "NodeVolumeLimits",
+    "VolumeZone",
+    "PodTopologySpread",
+    "VolumeBinding",
+    "DynamicResourceAllocation",
+    "Cache",
+)
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a wildcard in a comparison, nothing is bound
 
 
@@ -40,6 +52,13 @@ class Predicates(Plugin):
     """Composes the filters that the arguments leave on."""
 
     name: ClassVar[str] = "predicates"
+    arguments_model = arguments.model(
+        "PredicatesArguments",
+        **{f"predicate__{switch}Enable": arguments.Boolean for switch in SWITCHES},
+        volumebinding__bindTimeoutSeconds=arguments.Integer,
+        volumebinding__weight=arguments.Integer,
+        dynamicresources__filterTimeoutSeconds=arguments.Integer,
+    )
 
     def open(self, view: View) -> Hooks:
         self._view = view
