@@ -58,6 +58,11 @@ class WorkQueue(Generic[K]):
         return len(self._due)
 
     @property
+    def unfinished(self) -> int:
+        """Keys ready, delayed or being worked on; zero means that there is nothing left to do."""
+        return len(self._ready) + len(self._due) + len(self._processing)
+
+    @property
     def is_shut_down(self) -> bool:
         """Whether :meth:`shut_down` was called."""
         return self._shut_down

@@ -86,8 +86,7 @@ class Memory:
         return [copy.deepcopy(objects[key]) for key in sorted(objects) if namespace in ("", key[0])]
 
     def since(self, resource: Resource, version: int) -> Iterator[Change]:
-        """Changes after ``version``. Raises ``Gone`` when they are forgotten."""
-        self.check_remembered(version)
+        """Changes after ``version``, for a watch that is under way."""
         return (change for change in self._collection(resource).history if change.version > version)
 
     def check_remembered(self, version: int) -> None:
@@ -96,12 +95,9 @@ class Memory:
             raise refuse(410, "Expired", f"too old resource version: {version} ({self._forgotten})")
 
     def forget(self) -> None:
-        """Forget the history, as etcd's compaction does: watches from older versions answer 410."""
+        """Forget the history, as etcd's compaction does: new watches from older versions answer 410."""
         self._version += 1
         self._forgotten = self._version
-        for collection in self._collections.values():
-            collection.history.clear()
-        self._wake()
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Have ``callback`` called after every change; returns what ends that."""

@@ -9,7 +9,6 @@ from contextlib import suppress
 from aiohttp import web
 
 from stromboli.kube import json
-from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
 from stromboli.kube.wire import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
 from stromboli.testing.faults import CutWatch, Duplicate, ExpireWatch, Fault, Garbage, HalfOpen, Reorder
@@ -108,13 +107,9 @@ class WatchStream:
                 raise _Broken
             if isinstance(self._fault, HalfOpen) and self._sent >= self._fault.after:
                 await asyncio.Event().wait()  # until the client gives up
-            try:
-                for change in list(self._memory.since(self._target.resource, version)):
-                    version = change.version
-                    await self._send_all(response, self._lines_of(change))
-            except ApiError as gone:
-                await response.write(_line("ERROR", gone.status))
-                return
+            for change in list(self._memory.since(self._target.resource, version)):
+                version = change.version
+                await self._send_all(response, self._lines_of(change))
             await self._wait(response, min(end - loop.time(), self._bookmark_interval))
 
     async def _wait(self, response: web.StreamResponse, seconds: float) -> None:
