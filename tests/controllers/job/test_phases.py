@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.phases import JobAction as Action
+from stromboli.api.phases import JobPhase as Phase
 from stromboli.controllers.job import phases
-from stromboli.controllers.job.phases import NONE, SOFT, Action, Phase, Rule, Step, Tally, TaskTally, Work
+from stromboli.controllers.job.phases import NONE, SOFT, Rule, Step, Tally, TaskTally, Work
 
 SYNC_P, SYNC_U, SYNC_R = (Step(Work.SYNC, rule) for rule in (Rule.PENDING, Rule.RUNNING, Rule.RESTARTING))
 RESTART = Step(Work.KILL_JOB, Rule.TO_RESTARTING, NONE, counts_retry=True)
@@ -31,7 +33,7 @@ COLUMNS = (
     (Action.TERMINATE_JOB,),
     (Action.COMPLETE_JOB,),
     (Action.RESUME_JOB,),
-    (Action.OTHER,),
+    (phases.OTHER,),
 )
 LIVE = (RESTART, TARGET, soft(Rule.TO_ABORTING), soft(Rule.TO_TERMINATING), soft(Rule.TO_COMPLETING))
 ROWS: dict[Phase, tuple[Step, ...]] = {
@@ -65,12 +67,12 @@ def test_the_cells_cover_every_phase_and_action() -> None:
 
 @pytest.mark.parametrize("text", ["", None, "Sleeping"])
 def test_an_empty_or_unknown_phase_behaves_as_pending(text: str | None) -> None:
-    assert Phase.parse(text) is Phase.PENDING
+    assert phases.phase_of(text) is Phase.PENDING
 
 
 @pytest.mark.parametrize("text", ["EnqueueJob", "SyncQueue", "OpenQueue", "CloseQueue", "Dance"])
 def test_foreign_actions_fall_into_one_column(text: str) -> None:
-    assert Action.parse(text) is Action.OTHER
+    assert phases.action_of(text) is phases.OTHER
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,13 @@ def test_the_next_phase(case: Case) -> None:
 def test_no_action_leaves_a_finished_phase(phase: Phase, action: Action, counts: list[int]) -> None:
     pending, running, succeeded, failed, terminating = counts
     tally = Tally(
-        1, (TaskTally(5),), pending=pending, running=running, succeeded=succeeded, failed=failed, terminating=terminating
+        1,
+        (TaskTally(5),),
+        pending=pending,
+        running=running,
+        succeeded=succeeded,
+        failed=failed,
+        terminating=terminating,
     )
     assert phases.next_phase(phase, phases.step(phase, action).rule, tally) is phase
 
@@ -189,7 +197,5 @@ def test_every_phase_can_be_left_except_the_finished_ones() -> None:
 
 
 def test_only_failures_count_as_retries() -> None:
-    counting = {
-        action for phase in Phase for action in Action if phases.step(phase, action).counts_retry
-    }
+    counting = {action for phase in Phase for action in Action if phases.step(phase, action).counts_retry}
     assert counting == {Action.RESTART_JOB, Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION}

@@ -13,61 +13,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
+from typing import Final
 
+from stromboli.api.phases import FINISHED_JOB_PHASES as FINISHED
+from stromboli.api.phases import JobAction as Action
+from stromboli.api.phases import JobPhase as Phase
 
-class Phase(StrEnum):
-    """``status.state.phase`` of a Job. The empty phase and unknown values behave as ``Pending``."""
+OTHER: Final = Action.ENQUEUE_JOB
+"""Stands for any action that a job does not know: queue actions, ``EnqueueJob`` itself and unknown texts."""
 
-    PENDING = "Pending"
-    ABORTING = "Aborting"
-    ABORTED = "Aborted"
-    RUNNING = "Running"
-    RESTARTING = "Restarting"
-    COMPLETING = "Completing"
-    COMPLETED = "Completed"
-    TERMINATING = "Terminating"
-    TERMINATED = "Terminated"
-    FAILED = "Failed"
-
-    @classmethod
-    def parse(cls, text: str | None) -> Phase:
-        """The phase spelled ``text``; ``Pending`` for what is empty or not known."""
-        try:
-            return cls(text or cls.PENDING)
-        except ValueError:
-            return cls.PENDING
-
-
-FINISHED = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.TERMINATED})
-"""Phases that are never left."""
-
-SETTLED = FINISHED | {Phase.ABORTED}
+SETTLED: Final = FINISHED | {Phase.ABORTED}
 """Phases in which nothing of the job runs any more."""
 
 
-class Action(StrEnum):
-    """What policies and Commands ask for (spec 02 section 2.4)."""
+def phase_of(text: str | None) -> Phase:
+    """The phase spelled ``text``; ``Pending`` for what is empty or not known."""
+    try:
+        return Phase(text or Phase.PENDING)
+    except ValueError:
+        return Phase.PENDING
 
-    SYNC_JOB = "SyncJob"
-    RESTART_JOB = "RestartJob"
-    RESTART_TASK = "RestartTask"
-    RESTART_POD = "RestartPod"
-    RESTART_PARTITION = "RestartPartition"
-    ABORT_JOB = "AbortJob"
-    TERMINATE_JOB = "TerminateJob"
-    COMPLETE_JOB = "CompleteJob"
-    RESUME_JOB = "ResumeJob"
-    OTHER = ""
-    """Any action that is not one of a job's: queue actions, ``EnqueueJob`` and unknown strings."""
 
-    @classmethod
-    def parse(cls, text: str) -> Action:
-        """The action spelled ``text``; ``OTHER`` for what a job does not know."""
-        try:
-            return cls(text)
-        except ValueError:
-            return cls.OTHER
+def action_of(text: str) -> Action:
+    """The action spelled ``text``; ``OTHER`` for what a job does not know."""
+    try:
+        return Action(text)
+    except ValueError:
+        return OTHER
 
 
 class Scope(Enum):
@@ -82,7 +55,7 @@ class Scope(Enum):
 
 _SCOPES = {
     Action.SYNC_JOB: Scope.INTERNAL,
-    Action.OTHER: Scope.INTERNAL,
+    OTHER: Scope.INTERNAL,
     Action.RESTART_TASK: Scope.TASK,
     Action.RESTART_POD: Scope.POD,
     Action.RESTART_PARTITION: Scope.PARTITION,

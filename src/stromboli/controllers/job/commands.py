@@ -1,0 +1,71 @@
+"""Commands for jobs: each is deleted first and then carried out, so that none is ever carried out twice.
+
+A Command that is lost between the two is lost (at most once is the contract, spec 02 section 6). One whose target UID
+is not that of the live job was meant for an earlier job and is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from stromboli.api import kinds
+from stromboli.api.phases import JobEvent
+from stromboli.controllers.job.policies import Occurrence
+from stromboli.controllers.reporting import Events
+from stromboli.kube import json
+from stromboli.kube.client import Client
+from stromboli.kube.errors import Conflict, NotFound
+from stromboli.kube.events import EventType, Reference
+from stromboli.kube.json import JsonObject
+from stromboli.kube.stores import Key, Store
+
+log = logging.getLogger(__name__)
+
+
+class JobCommands:
+    """Consumes Commands that target Jobs."""
+
+    def __init__(
+        self, client: Client, commands: Store[JsonObject], report: Callable[[Key, Occurrence], None], events: Events
+    ) -> None:
+        self._client = client
+        self._commands = commands
+        self._report = report
+        self._events = events
+
+    async def reconcile(self, key: Key) -> None:
+        """Consume the Command of that key, if it is still there."""
+        command = self._commands.get(key)
+        if command is None:
+            return
+        namespace, name = key
+        try:
+            await self._client.delete(kinds.COMMANDS, name, namespace, uid=json.uid_of(command))
+        except (NotFound, Conflict):
+            return  # somebody else has consumed it
+        await self._carry_out(namespace, command)
+
+    async def _carry_out(self, namespace: str, command: JsonObject) -> None:
+        aimed, action = command["target"], str(command.get("action") or "")
+        try:
+            job = await self._client.get(kinds.JOBS, str(aimed["name"]), namespace)
+        except NotFound:
+            return
+        if aimed.get("uid") and aimed["uid"] != json.uid_of(job):
+            log.info("command %s for job %s/%s is for an earlier job of that name", action, namespace, aimed["name"])
+            return
+        text = f"Start to execute command {action}, and clean it up to make sure executed not more than once."
+        self._events.event(Reference.to_object(kinds.JOBS, job), EventType.NORMAL, "CommandIssued", text)
+        occurrence = Occurrence(event=JobEvent.COMMAND_ISSUED, job_uid=json.uid_of(job), action=action)
+        self._report((namespace, str(aimed["name"])), occurrence)
+
+
+def is_for_jobs(command: JsonObject) -> bool:
+    """Whether a Command targets a Job."""
+    aimed = command.get("target")
+    return (
+        isinstance(aimed, dict)
+        and (aimed.get("apiVersion"), aimed.get("kind")) == (kinds.JOBS.api_version, kinds.JOBS.kind)
+        and bool(aimed.get("name"))
+    )

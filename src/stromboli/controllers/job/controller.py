@@ -1,0 +1,292 @@
+"""The job controller: from what changes in the cluster to keys, and from a key to one pass over a job.
+
+The pass itself is three steps: observe (:mod:`.observing`), plan (:mod:`.planning`), execute (:mod:`.executing`). What
+is here is the wiring, and what happens when a pass fails: the owner is told, what was about to be done is remembered,
+and a job that cannot be brought forward by its own fault is terminated after ``max_requeue`` attempts (spec 02 section
+5.4). Faults of the cluster (no answer, conflicts, quotas) are retried for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from stromboli.api import kinds, names
+from stromboli.api.batch import Job
+from stromboli.api.core import Pod, PodGroup, Queue
+from stromboli.api.phases import JobAction, JobEvent
+from stromboli.controllers.informers import SharedInformers
+from stromboli.controllers.job import status
+from stromboli.controllers.job.commands import JobCommands, is_for_jobs
+from stromboli.controllers.job.deciding import Decision, TimerKey, about, decide
+from stromboli.controllers.job.executing import CreationFailed, Executor, RemovalFailed
+from stromboli.controllers.job.executing import Observer as Numbers
+from stromboli.controllers.job.inbox import Inbox
+from stromboli.controllers.job.ledger import Ledger
+from stromboli.controllers.job.members import job_of, member_of
+from stromboli.controllers.job.observed import Observed
+from stromboli.controllers.job.observing import BY_QUEUE, Observer
+from stromboli.controllers.job.planning import operations_for
+from stromboli.controllers.job.policies import Occurrence
+from stromboli.controllers.job.refusals import Refused, Unrecoverable
+from stromboli.controllers.reporting import Events
+from stromboli.kube import json
+from stromboli.kube.client import Client
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.kube.controlling import Controller, Result, Terminal
+from stromboli.kube.errors import ApiError, Conflict, KubeError, NotFound, ServerError, TooManyRequests
+from stromboli.kube.events import EventType, Reference
+from stromboli.kube.informers import Informer, wait_all_synced
+from stromboli.kube.json import JsonObject
+from stromboli.kube.stores import Key
+
+log = logging.getLogger(__name__)
+
+NAME = "job-controller"
+SYNC_TIMEOUT = 600.0
+"""Seconds to wait for the first listings; longer means that a CRD is missing or the server is gone."""
+
+
+class JobController:
+    """Reconciles Jobs. Make it, then :meth:`run` it beside ``informers.run()``."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: SharedInformers,
+        events: Events,
+        numbers: Numbers,
+        *,
+        workers: int = 3,
+        max_requeue: int = 15,
+        consume_commands: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._client, self._events, self._clock = client, events, clock
+        self._max_requeue = max_requeue
+        self._ledger, self._inbox = Ledger(), Inbox()
+        self._timers: dict[str, Mapping[TimerKey, float]] = {}
+        self._failures: dict[str, int] = {}
+        self._jobs = informers.plain(kinds.JOBS)
+        self._jobs.store.add_index(BY_QUEUE, _queue_of)
+        self._observer = Observer(informers)
+        self._executor = Executor(client, self._ledger, events, numbers)
+        self._controller: Controller[Key] = Controller(NAME, self.reconcile, workers=workers, clock=clock)
+        self._commands = self._command_controller(informers) if consume_commands else None
+        self._listen(informers)
+        self._needed: list[Informer[Any]] = [
+            self._jobs,
+            informers.pods,
+            informers.pod_groups,
+            informers.queues,
+            informers.claims,
+            informers.priority_classes,
+        ]
+
+    async def run(self) -> None:
+        """Work until cancelled, once all caches are filled."""
+        await wait_all_synced(*self._needed, timeout=SYNC_TIMEOUT)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._controller.run(), name=NAME)
+            if self._commands is not None:
+                tasks.create_task(self._commands.run(), name=f"{NAME}-commands")
+
+    @property
+    def synced(self) -> bool:
+        """Whether all caches are filled."""
+        return all(informer.synced for informer in self._needed)
+
+    # -- from changes to keys ----------------------------------------------------------------------------------------
+
+    def _listen(self, informers: SharedInformers) -> None:
+        self._jobs.add_handler(on_add=self._job_seen, on_update=self._job_changed, on_delete=self._job_gone)
+        informers.pods.add_handler(
+            on_add=self._pod_seen, on_update=lambda _old, new: self._pod_seen(new), on_delete=self._pod_gone
+        )
+        informers.pod_groups.add_handler(
+            on_add=self._group_seen, on_update=self._group_changed, on_delete=self._group_seen
+        )
+        informers.queues.add_handler(on_add=self._queue_seen)
+
+    def _command_controller(self, informers: SharedInformers) -> Controller[Key]:
+        commands = informers.plain(kinds.COMMANDS)
+        consumer = JobCommands(self._client, commands.store, self.report, self._events)
+        controller: Controller[Key] = Controller(f"{NAME}-commands", consumer.reconcile, clock=self._clock)
+        commands.add_handler(on_add=lambda one: controller.enqueue(json.key_of(one)) if is_for_jobs(one) else None)
+        return controller
+
+    def report(self, key: Key, occurrence: Occurrence) -> None:
+        """Have an occurrence taken into account in the next pass over the job of that key."""
+        self._inbox.report(key, occurrence)
+        self._controller.enqueue(key)
+
+    def _job_seen(self, job: JsonObject) -> None:
+        self._controller.enqueue(json.key_of(job))
+
+    def _job_changed(self, old: JsonObject, new: JsonObject) -> None:
+        """Own writes of counters need no further pass; everything else does."""
+        if old.get("spec") != new.get("spec") or _state(old) != _state(new):
+            self._controller.enqueue(json.key_of(new))
+
+    def _job_gone(self, job: JsonObject) -> None:
+        uid = json.uid_of(job)
+        self._ledger.forget(uid)
+        self._timers.pop(uid, None)
+        self._failures.pop(uid, None)
+        self._inbox.forget(json.key_of(job))
+
+    def _pod_seen(self, pod: Pod) -> None:
+        owner = job_of(pod)
+        if owner is None:
+            return
+        memory = self._ledger.known(owner[1])
+        if memory is not None and json.uid_of(memory.created.get(pod.name, {})) == pod.uid:
+            del memory.created[pod.name]
+        self._controller.enqueue((pod.namespace, owner[0]))
+
+    def _pod_gone(self, pod: Pod) -> None:
+        owner = job_of(pod)
+        if owner is None:
+            return
+        self._pod_seen(pod)
+        memory, member = self._ledger.known(owner[1]), member_of(pod)
+        removed_by_us = memory is not None and pod.uid in memory.removed
+        if memory is not None:
+            memory.removed.discard(pod.uid)
+        if member is not None and not member.marked and not removed_by_us:
+            self.report((pod.namespace, owner[0]), about(member, JobEvent.POD_EVICTED))
+
+    def _group_seen(self, group: PodGroup) -> None:
+        owner = next((one for one in group.metadata.owner_references if one.kind == kinds.JOBS.kind), None)
+        if owner is not None:
+            self._controller.enqueue((group.namespace, owner.name))
+
+    def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
+        if (old.status.phase, old.spec, old.deleting) != (new.status.phase, new.spec, new.deleting):
+            self._group_seen(new)
+
+    def _queue_seen(self, queue: Queue) -> None:
+        for job in self._jobs.store.by_index(BY_QUEUE, queue.name):
+            self._controller.enqueue(json.key_of(job))
+
+    # -- from a key to one pass --------------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """One pass over the job of that key. Raises to be called again after a back-off."""
+        cached = self._jobs.store.get(key)
+        if cached is None:
+            return None
+        raw = self._ledger.freshest(cached)
+        job = await self._decoded(raw)
+        view, decision = self._observe(key, job), None
+        try:
+            decision = decide(view, self._clock.time())
+            self._timers[job.metadata.uid] = decision.timers
+            await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
+        except Exception as error:
+            if decision is not None and decision.cause is not None:
+                self._inbox.report(key, decision.cause)
+            return await self._failed(key, raw, job, decision or Decision(), error)
+        self._failures.pop(job.metadata.uid, None)
+        self._inbox.settle(key, [*view.reported, *([decision.cause] if decision.cause else [])], decision.remembered)
+        return self._again(decision)
+
+    def _again(self, decision: Decision) -> Result | None:
+        if decision.again_at is None:
+            return None
+        return Result(requeue_after=max(0.0, decision.again_at - self._clock.time()))
+
+    def _observe(self, key: Key, job: Job) -> Observed:
+        uid = job.metadata.uid
+        view = self._observer.observe(job, self._ledger.of(uid))
+        return replace(view, reported=self._inbox.waiting(key), timers=self._timers.get(uid, {}))
+
+    async def _decoded(self, raw: JsonObject) -> Job:
+        """The job as a model. One that cannot be read is set aside with an Event and a reason in its status."""
+        try:
+            return Job.from_wire(raw)
+        except ValueError as error:
+            message = " ".join(str(error).split())[: status.LONGEST_MESSAGE]
+            self._warn(raw, "InvalidJob", f"the job cannot be read: {message}")
+            await self._set_aside(raw, message)
+            raise Terminal(f"the job cannot be read: {message}") from error
+
+    async def _set_aside(self, raw: JsonObject, message: str) -> None:
+        namespace, name = json.key_of(raw)
+        patch = {"status": {"state": {"reason": "InvalidJob", "message": message}}}
+        try:
+            await self._client.patch(kinds.JOBS, name, patch, namespace, subresource="status")
+        except KubeError as error:
+            log.warning("job %s/%s: could not be marked as invalid: %s", namespace, name, error)
+
+    # -- failures ----------------------------------------------------------------------------------------------------
+
+    async def _failed(self, key: Key, raw: JsonObject, job: Job, decision: Decision, error: Exception) -> Result | None:
+        self._tell(raw, error)
+        if isinstance(error, CreationFailed):
+            await self._note_creation_failure(raw, job, error)
+        if not _own_fault(error):
+            raise error
+        uid = job.metadata.uid
+        self._failures[uid] = self._failures.get(uid, 0) + 1
+        exhausted = 0 <= self._max_requeue < self._failures[uid]
+        if not exhausted and not isinstance(error, Unrecoverable):
+            raise error
+        return self._terminate(key, raw, uid, decision, error)
+
+    def _terminate(self, key: Key, raw: JsonObject, uid: str, decision: Decision, error: Exception) -> Result:
+        log.error("job %s/%s is terminated: %s", *key, error)
+        self._failures.pop(uid, None)
+        text = f"Job failed on action {decision.spelled} for retry limit reached"
+        self._warn(raw, "ExecuteAction", text)
+        last = Occurrence(event="", job_uid=uid, action=JobAction.TERMINATE_JOB, message=str(error))
+        self._inbox.report(key, last)
+        return Result(requeue_after=0.0)
+
+    def _tell(self, raw: JsonObject, error: Exception) -> None:
+        match error:
+            case Refused():
+                self._warn(raw, error.reason, error.message)
+            case CreationFailed():
+                self._warn(raw, "FailedCreate", f"Error creating pods: {error.quoted}")
+            case RemovalFailed():
+                self._warn(raw, "FailedDelete", f"Error deleting pods: {error.quoted}")
+
+    def _warn(self, raw: JsonObject, reason: str, message: str) -> None:
+        self._events.event(Reference.to_object(kinds.JOBS, raw), EventType.WARNING, reason, message)
+
+    async def _note_creation_failure(self, raw: JsonObject, job: Job, error: CreationFailed) -> None:
+        """Say in the job's status why its pods are missing; what cannot be said now is said next time."""
+        wanted = status.creation_failed(job, error.quoted, self._clock.time())
+        patch = status.difference(status.recorded(job), wanted)
+        if not patch:
+            return
+        namespace, name = json.key_of(raw)
+        body = {"metadata": {"uid": job.metadata.uid}, "status": patch}
+        try:
+            written = await self._client.patch(kinds.JOBS, name, body, namespace, subresource="status")
+        except KubeError as failure:
+            log.warning("job %s/%s: status could not be written: %s", namespace, name, failure)
+            return
+        self._ledger.of(job.metadata.uid).written = written
+
+
+def _own_fault(error: Exception) -> bool:
+    """Whether trying for long is no use: the job asks for what is wrong or not there, and the cluster works."""
+    if isinstance(error, CreationFailed):
+        return not error.over_quota and all(map(_own_fault, error.errors))
+    if isinstance(error, Conflict | NotFound | TooManyRequests | ServerError):
+        return False
+    return isinstance(error, ApiError | Refused)
+
+
+def _state(job: JsonObject) -> tuple[object, object]:
+    state = (job.get("status") or {}).get("state") or {}
+    return state.get("phase"), json.metadata(job).get("deletionTimestamp")
+
+
+def _queue_of(job: JsonObject) -> tuple[str, ...]:
+    return (str((job.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE),)

@@ -1,0 +1,340 @@
+"""Performing a plan's operations through the API server.
+
+Operations run in order and the first that fails ends the pass, because the later ones assume the earlier ones. Pods are
+created and deleted several at a time, and there one failure does not stop the others. Everything is remembered in the
+ledger as soon as it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from stromboli.api import kinds, names
+from stromboli.api.batch import Job
+from stromboli.api.core import timestamp
+from stromboli.controllers.job import pods, status
+from stromboli.controllers.job.ledger import JobLedger, Ledger
+from stromboli.controllers.job.members import Member
+from stromboli.controllers.job.operations import (
+    CreateClaim,
+    CreatePodGroup,
+    CreatePods,
+    DeletePodGroup,
+    DropAttachment,
+    KeepAttachment,
+    Operation,
+    PatchJob,
+    PatchPodGroup,
+    RecordEvent,
+    RemovePods,
+    WriteStatus,
+)
+from stromboli.controllers.job.plugins import Attachment
+from stromboli.controllers.job.refusals import Refused, Unrecoverable
+from stromboli.controllers.reporting import Events
+from stromboli.kube import json
+from stromboli.kube.client import Client
+from stromboli.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, KubeError, NotFound
+from stromboli.kube.events import Reference
+from stromboli.kube.json import JsonObject
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PARALLEL_REQUESTS = 32
+NAMED_ERRORS = 5
+"""Errors that an Event quotes; more of the same help nobody."""
+
+
+class Observer(Protocol):
+    """Where the numbers of job control go."""
+
+    def pod_created(self, seconds: float) -> None:
+        """A pod was created, ``seconds`` after its job."""
+        ...
+
+    def phase_entered(self, job: Job, phase: str) -> None:
+        """A job's status with a new phase was stored."""
+        ...
+
+
+class CreationFailed(Exception):
+    """Some pods could not be created; the others were."""
+
+    def __init__(self, errors: Sequence[Exception], tasks: int) -> None:
+        super().__init__(f"failed to create {len(errors)} pods of {tasks}")
+        self.errors = tuple(errors)
+
+    @property
+    def quoted(self) -> str:
+        """The errors, shortened."""
+        return quote(self.errors)
+
+    @property
+    def over_quota(self) -> bool:
+        """Whether nothing but a quota stands in the way, so that waiting helps."""
+        return all(isinstance(error, Forbidden) and "quota" in error.message for error in self.errors)
+
+
+class RemovalFailed(Exception):
+    """Some pods could not be deleted; the others were."""
+
+    def __init__(self, errors: Sequence[Exception], total: int) -> None:
+        super().__init__(f"failed to kill {len(errors)} pods of {total}")
+        self.quoted = quote(errors)
+
+
+def quote(errors: Sequence[Exception]) -> str:
+    """``[first, second, ...]`` as Events carry it."""
+    shown = [str(error) for error in errors[:NAMED_ERRORS]]
+    more = [f"and {len(errors) - NAMED_ERRORS} more"] if len(errors) > NAMED_ERRORS else []
+    return f"[{', '.join([*shown, *more])}]"
+
+
+class Executor:
+    """Performs operations for any job."""
+
+    def __init__(self, client: Client, ledger: Ledger, events: Events, observer: Observer) -> None:
+        self._client = client
+        self._ledger = ledger
+        self._events = events
+        self._observer = observer
+
+    async def perform(self, raw: JsonObject, job: Job, operations: Iterable[Operation]) -> None:
+        """Perform ``operations`` for ``job``, which was decoded from ``raw``.
+
+        Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
+        """
+        task = _Pass(self._client, self._ledger.of(job.metadata.uid), self._events, self._observer, raw, job)
+        for operation in operations:
+            await task.perform(operation)
+
+
+class _Pass:
+    """One job, one plan."""
+
+    def __init__(
+        self, client: Client, memory: JobLedger, events: Events, observer: Observer, raw: JsonObject, job: Job
+    ) -> None:
+        self._client, self._memory, self._events, self._observer = client, memory, events, observer
+        self._raw, self._job = raw, job
+        self._namespace = job.metadata.namespace
+
+    async def perform(self, operation: Operation) -> None:
+        match operation:
+            case RecordEvent(type, reason, message):
+                self._events.event(Reference.to_object(kinds.JOBS, self._raw), type, reason, message)
+            case PatchJob(patch):
+                await self._patch_job(patch)
+            case WriteStatus(wanted):
+                await self._write_status(wanted)
+            case KeepAttachment(attachment):
+                await self._keep(attachment)
+            case DropAttachment(attachment):
+                await self._drop(attachment)
+            case CreateClaim(manifest):
+                await _tolerating(AlreadyExists, self._client.create(kinds.PERSISTENT_VOLUME_CLAIMS, manifest))
+            case CreatePodGroup(manifest):
+                await self._create_group(manifest)
+            case PatchPodGroup(name, patch):
+                await self._client.patch(kinds.POD_GROUPS, name, patch, self._namespace)
+            case DeletePodGroup(name, uid):
+                self._memory.removed_groups.add(uid)
+                await _tolerating(
+                    NotFound, self._client.delete(kinds.POD_GROUPS, name, self._namespace, uid=uid), Conflict
+                )
+            case CreatePods(manifests):
+                await self._create_pods(manifests)
+            case RemovePods(members):
+                await self._remove_pods(members)
+
+    # -- the job -----------------------------------------------------------------------------------------------------
+
+    async def _patch_job(self, patch: JsonObject) -> None:
+        self._remember(
+            await self._client.patch(kinds.JOBS, self._job.metadata.name, self._guarded(patch), self._namespace)
+        )
+
+    async def _write_status(self, wanted: JsonObject) -> None:
+        patch = status.difference(status.recorded(self._job), wanted)
+        if not patch:
+            return
+        body = self._guarded({"status": patch})
+        name = self._job.metadata.name
+        written = await _tolerating(
+            NotFound, self._client.patch(kinds.JOBS, name, body, self._namespace, subresource="status")
+        )
+        if written is None:
+            return  # the job is gone, and with it everything that could be said about it
+        self._remember(written)
+        phase = str(wanted["state"]["phase"])
+        if phase != self._job.status.state.phase:
+            self._observer.phase_entered(self._job, phase)
+
+    def _guarded(self, patch: JsonObject) -> JsonObject:
+        """The patch on condition that this very job is still as it was read."""
+        meta = {"resourceVersion": json.resource_version_of(self._raw), "uid": self._job.metadata.uid}
+        return {**patch, "metadata": {**patch.get("metadata", {}), **meta}}
+
+    def _remember(self, written: JsonObject) -> None:
+        self._raw = self._memory.written = written
+
+    # -- plugins -----------------------------------------------------------------------------------------------------
+
+    async def _keep(self, attachment: Attachment) -> None:
+        key = (attachment.kind.plural, attachment.name)
+        seen = self._memory.kept.get(key)
+        if seen is not None and not attachment.stale(seen):
+            return
+        try:
+            self._memory.kept[key] = await self._create_or_replace(attachment)
+        except Invalid as error:
+            raise Unrecoverable(
+                "PluginError",
+                f"Execute plugin when job add failed, err: {attachment.kind.kind} {attachment.name}: {error.message}",
+            ) from error
+
+    async def _create_or_replace(self, attachment: Attachment) -> JsonObject:
+        try:
+            return await self._client.create(attachment.kind, self._owned(attachment))
+        except AlreadyExists:
+            present = await self._client.get(attachment.kind, attachment.name, self._namespace)
+        if _belongs_to_an_earlier_job(present, self._job):
+            raise Refused(
+                "PluginError",
+                f"{attachment.kind.kind} {attachment.name} belongs to an earlier job of this name, not deleted yet",
+            )
+        if not attachment.stale(present):
+            return present
+        replacement = self._owned(attachment)
+        replacement["metadata"]["resourceVersion"] = json.resource_version_of(present)
+        return await self._client.update(attachment.kind, replacement)
+
+    def _owned(self, attachment: Attachment) -> JsonObject:
+        built = attachment.build()
+        meta = {
+            **built.get("metadata", {}),
+            "name": attachment.name,
+            "namespace": self._namespace,
+            "ownerReferences": [pods.owner_reference(self._job)],
+        }
+        return {**built, "apiVersion": attachment.kind.api_version, "kind": attachment.kind.kind, "metadata": meta}
+
+    async def _drop(self, attachment: Attachment) -> None:
+        """Delete the object if it is the job's own; one of the same name that somebody else made stays."""
+        self._memory.kept.pop((attachment.kind.plural, attachment.name), None)
+        kind, name = attachment.kind, attachment.name
+        present = await _tolerating(NotFound, self._client.get(kind, name, self._namespace))
+        if present is not None and _controller_uid(present) == self._job.metadata.uid:
+            uid = json.uid_of(present)
+            await _tolerating(NotFound, self._client.delete(kind, name, self._namespace, uid=uid), Conflict)
+
+    # -- gang and pods -----------------------------------------------------------------------------------------------
+
+    async def _create_group(self, manifest: JsonObject) -> None:
+        try:
+            await self._client.create(kinds.POD_GROUPS, manifest)
+        except AlreadyExists:
+            present = await self._client.get(kinds.POD_GROUPS, manifest["metadata"]["name"], self._namespace)
+            if json.uid_of(present) in self._memory.removed_groups:
+                raise  # still on its way out: try again
+        except Invalid as error:
+            raise Refused("PodGroupError", f"Failed to create PodGroup, err: {error.message}") from error
+
+    async def _create_pods(self, manifests: tuple[JsonObject, ...]) -> None:
+        errors = await _each(manifests, self._create_pod)
+        if errors:
+            raise CreationFailed(errors, len(self._job.spec.tasks or ()))
+
+    async def _create_pod(self, manifest: JsonObject) -> None:
+        name = manifest["metadata"]["name"]
+        try:
+            created = await self._client.create(kinds.PODS, manifest)
+        except AlreadyExists as error:
+            await self._accept_present(name, error)
+            return
+        self._memory.created[name] = created
+        age = timestamp(json.metadata(created).get("creationTimestamp")) - timestamp(
+            json.metadata(self._raw).get("creationTimestamp")
+        )
+        self._observer.pod_created(max(0.0, age))
+
+    async def _accept_present(self, name: str, error: AlreadyExists) -> None:
+        """A pod of the name exists: fine if it is ours or on its way out, else the name is taken for good."""
+        present = await _tolerating(NotFound, self._client.get(kinds.PODS, name, self._namespace))
+        if present is None or _belongs_to_an_earlier_job(present, self._job):
+            return
+        if _controller_uid(present) != self._job.metadata.uid:
+            raise error
+        if json.uid_of(present) not in self._memory.removed:
+            self._memory.created[name] = present
+
+    async def _remove_pods(self, members: tuple[Member, ...]) -> None:
+        failed = await _each([one for one in members if not one.marked], self._mark)
+        if failed:
+            raise RemovalFailed(failed, len(members))
+        failed = await _each(members, self._remove)
+        if failed:
+            raise RemovalFailed(failed, len(members))
+
+    async def _mark(self, member: Member) -> None:
+        meta = {"uid": member.uid, "annotations": {names.CONTROLLER_OUT_OF_SYNC: "true"}}
+        patch = self._client.patch(kinds.PODS, member.name, {"metadata": meta}, self._namespace)
+        await _tolerating(NotFound, patch, Conflict)
+
+    async def _remove(self, member: Member) -> None:
+        await _tolerating(
+            NotFound, self._client.delete(kinds.PODS, member.name, self._namespace, uid=member.uid), Conflict
+        )
+        self._memory.removed.add(member.uid)
+
+
+async def _each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> list[Exception]:
+    """Do ``work`` for every item, a bounded number at a time; the errors of those that failed."""
+    gate, errors = asyncio.Semaphore(PARALLEL_REQUESTS), list[Exception]()
+
+    async def one(item: T) -> None:
+        async with gate:
+            try:
+                await work(item)
+            except KubeError as error:
+                errors.append(error)
+
+    async with asyncio.TaskGroup() as tasks:
+        for item in items:
+            tasks.create_task(one(item))
+    return errors
+
+
+async def _tolerating(
+    error: type[ApiError], answer: Awaitable[JsonObject], other: type[ApiError] | None = None
+) -> JsonObject | None:
+    """The answer, or None when it is one of the named errors."""
+    try:
+        return await answer
+    except error:
+        return None
+    except ApiError as found:
+        if other is not None and isinstance(found, other):
+            return None
+        raise
+
+
+def _controller_uid(obj: JsonObject) -> str:
+    owners = json.metadata(obj).get("ownerReferences") or ()
+    return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "")
+
+
+def _belongs_to_an_earlier_job(obj: JsonObject, job: Job) -> bool:
+    """Whether a Job of the same name but another UID controls the object."""
+    owners = json.metadata(obj).get("ownerReferences") or ()
+    return any(
+        owner.get("controller")
+        and (owner.get("kind"), owner.get("name")) == (kinds.JOBS.kind, job.metadata.name)
+        and owner.get("uid") != job.metadata.uid
+        for owner in owners
+    )

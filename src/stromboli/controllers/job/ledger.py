@@ -1,0 +1,68 @@
+"""What this process has done that the watch cache may not show yet.
+
+A cache lags behind the writes of its own process. Without a memory of them a controller would count a pod that it has
+just killed, recreate one that it has just created, or act twice on the same failure. Entries are by UID and go away
+when the cache has caught up, or with the job. After a restart the memory is empty and so is the lag.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stromboli.kube import json
+from stromboli.kube.json import JsonObject
+
+
+@dataclass(slots=True)
+class JobLedger:
+    """The memory about one job (one UID)."""
+
+    written: JsonObject | None = None
+    """The job as the last own write returned it."""
+    removed: set[str] = field(default_factory=set)
+    """UIDs of pods that were deleted."""
+    created: dict[str, JsonObject] = field(default_factory=dict)
+    """Pods that were created, by name."""
+    removed_groups: set[str] = field(default_factory=set)
+    """UIDs of PodGroups that were deleted."""
+    kept: dict[tuple[str, str], JsonObject | None] = field(default_factory=dict)
+    """Plugin objects by plural and name as they were last seen or written; absent: not looked at yet."""
+
+
+class Ledger:
+    """Memories by job UID."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobLedger] = {}
+
+    def of(self, job_uid: str) -> JobLedger:
+        """The memory about a job, empty at first."""
+        return self._jobs.setdefault(job_uid, JobLedger())
+
+    def known(self, job_uid: str) -> JobLedger | None:
+        """The memory about a job, if there is any."""
+        return self._jobs.get(job_uid)
+
+    def forget(self, job_uid: str) -> None:
+        """The job is gone."""
+        self._jobs.pop(job_uid, None)
+
+    def __len__(self) -> int:
+        """Jobs remembered."""
+        return len(self._jobs)
+
+    def freshest(self, job: JsonObject) -> JsonObject:
+        """The newer of the cached job and the one that was last written."""
+        memory = self._jobs.get(json.uid_of(job))
+        written = memory.written if memory else None
+        if memory is None or written is None:
+            return job
+        if _version(written) > _version(job):
+            return written
+        memory.written = None
+        return job
+
+
+def _version(obj: JsonObject) -> int:
+    text = json.resource_version_of(obj)
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,38 @@
+"""Host names of a job's pods, as several plugins spell them (spec 02 section 21)."""
+
+from __future__ import annotations
+
+from stromboli.api import names
+from stromboli.api.batch import Job, TaskSpec
+from stromboli.controllers.job import pods
+from stromboli.kube.json import JsonObject
+
+
+def host(job: Job, task: TaskSpec, index: int) -> tuple[str, str]:
+    """``(hostname, subdomain)`` of a replica: the template's, else made from the names of pod and job."""
+    spec = pods.template_of(task).get("spec") or {}
+    hostname = spec.get("hostname") or names.job_pod_name(job.metadata.name, pods.task_name(task), index)
+    return str(hostname), str(spec.get("subdomain") or job.metadata.name)
+
+
+def address(job: Job, task: TaskSpec, index: int) -> str:
+    """``<hostname>.<subdomain>`` of a replica."""
+    return ".".join(host(job, task, index))
+
+
+def replicas_with_hosts(task: TaskSpec) -> int:
+    """Distinct hosts of a task: a hostname in the template is shared by all replicas and counts once."""
+    spec = pods.template_of(task).get("spec") or {}
+    replicas = task.replicas or 0
+    return min(replicas, 1) if spec.get("hostname") else replicas
+
+
+def every_container(pod: JsonObject) -> list[JsonObject]:
+    """Containers and init containers of a pod."""
+    spec = pod["spec"]
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def append(holder: JsonObject, field: str, *items: JsonObject) -> None:
+    """Append to a list that may be missing."""
+    holder[field] = [*(holder.get(field) or ()), *items]

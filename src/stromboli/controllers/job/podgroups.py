@@ -1,0 +1,197 @@
+"""The PodGroup of a job: how it is built, how it is kept up to date, and how it opens the gate for pods.
+
+Spec 02 sections 11.4, 14 and 15. The scheduler owns the status; labels, annotations, queue and topology are set at
+creation and never again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stromboli.api import kinds, names, quantities
+from stromboli.api.batch import Job, TaskSpec
+from stromboli.api.core import (
+    LabelSelector,
+    NetworkTopology,
+    PodGroup,
+    PodGroupCondition,
+    PodSpec,
+    SubGroupPolicy,
+    from_builtins,
+    timestamp,
+    to_builtins,
+)
+from stromboli.api.topologies import NetworkTopologySpec
+from stromboli.controllers import usage
+from stromboli.controllers.job import pods
+from stromboli.kube.json import JsonObject
+
+NOT_ADMITTED = frozenset({"", "Pending"})
+
+
+def admitted(group: PodGroup | None) -> bool:
+    """Whether the scheduler has let the job in, so that its pods may exist."""
+    return group is not None and not group.deleting and group.status.phase not in NOT_ADMITTED
+
+
+def build(job: Job, priorities: Mapping[str, int]) -> JsonObject:
+    """The PodGroup to create. ``priorities`` are the values of the PriorityClasses by name."""
+    spec: JsonObject = {
+        "minMember": job.spec.min_available or 0,
+        "minTaskMember": min_task_member(job),
+        "queue": job.spec.queue or "",
+        "minResources": usage.to_wire(min_resources(job, priorities)),
+    }
+    if job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+    if job.spec.network_topology is not None:
+        spec["networkTopology"] = to_builtins(_job_topology(job.spec.network_topology))
+    policies = sub_group_policies(job)
+    if policies:
+        spec["subGroupPolicy"] = [to_builtins(policy) for policy in policies]
+    return {
+        "apiVersion": kinds.POD_GROUPS.api_version,
+        "kind": kinds.POD_GROUPS.kind,
+        "metadata": {
+            "name": names.job_pod_group_name(job.metadata.name, job.metadata.uid),
+            "namespace": job.metadata.namespace,
+            "labels": dict(job.metadata.labels or {}),
+            "annotations": dict(job.metadata.annotations or {}),
+            "ownerReferences": [pods.owner_reference(job)],
+        },
+        "spec": spec,
+    }
+
+
+def changes(job: Job, group: PodGroup, priorities: Mapping[str, int]) -> JsonObject:
+    """A merge patch that brings ``group`` up to date, or ``{}`` (spec 02 section 14.2)."""
+    spec: JsonObject = {}
+    if group.spec.priority_class_name != (job.spec.priority_class_name or ""):
+        spec["priorityClassName"] = job.spec.priority_class_name or None
+    wanted = usage.to_wire(min_resources(job, priorities))
+    present = group.spec.min_resources
+    if (
+        group.spec.min_member != (job.spec.min_available or 0)
+        or present is None
+        or not quantities.equal(present, wanted)
+    ):
+        # A merge patch keeps what it does not name: resources that are no longer asked for must be taken out.
+        spec["minMember"] = job.spec.min_available or 0
+        spec["minResources"] = {**dict.fromkeys(present or {}), **wanted}
+    members = {task: n for task, n in min_task_member(job).items() if group.spec.min_task_member.get(task) != n}
+    if members:
+        spec["minTaskMember"] = members
+    policies = sub_group_policies(job)
+    if _policies_differ(policies, group.spec.sub_group_policy, {pods.task_name(task) for task in job.spec.tasks or ()}):
+        spec["subGroupPolicy"] = [to_builtins(policy) for policy in policies]
+    return {"spec": spec} if spec else {}
+
+
+def _policies_differ(wanted: Sequence[SubGroupPolicy], present: Sequence[SubGroupPolicy], tasks: set[str]) -> bool:
+    """Entries of names that are no task of the job are somebody else's and do not count."""
+    found = {policy.name: policy for policy in present}
+    names_wanted = {policy.name for policy in wanted}
+    stale = any(name in tasks and name not in names_wanted for name in found)
+    return stale or any(found.get(policy.name) != policy for policy in wanted)
+
+
+def min_task_member(job: Job) -> dict[str, int]:
+    """Pods that each task needs for the gang."""
+    return {pods.task_name(task): _required(task) for task in job.spec.tasks or ()}
+
+
+def _required(task: TaskSpec) -> int:
+    if task.min_available is not None:
+        return task.min_available
+    policy = task.partition_policy
+    if policy is not None and policy.min_partitions and policy.partition_size:
+        return policy.min_partitions * policy.partition_size
+    return task.replicas or 0
+
+
+def sub_group_policies(job: Job) -> list[SubGroupPolicy]:
+    """One sub-gang policy for each partitioned task."""
+    return [_sub_group_policy(task) for task in job.spec.tasks or () if task.partition_policy is not None]
+
+
+def _sub_group_policy(task: TaskSpec) -> SubGroupPolicy:
+    policy = task.partition_policy
+    assert policy is not None
+    name, topology = pods.task_name(task), policy.network_topology
+    return SubGroupPolicy(
+        name=name,
+        network_topology=_topology(topology) if topology is not None else None,
+        sub_group_size=policy.partition_size or 0,
+        min_sub_groups=policy.min_partitions or 0,
+        label_selector=LabelSelector(match_labels={names.TASK_SPEC: name}),
+        match_label_keys=(names.PARTITION_ID,),
+    )
+
+
+def _topology(topology: NetworkTopologySpec) -> NetworkTopology:
+    return NetworkTopology(
+        mode=str(topology.mode or ""),
+        highest_tier_allowed=topology.highest_tier_allowed,
+        highest_tier_name=topology.highest_tier_name or "",
+    )
+
+
+def _job_topology(topology: NetworkTopologySpec) -> NetworkTopology:
+    """As :func:`_topology`, but a numeric tier silences a tier name."""
+    copied = _topology(topology)
+    if copied.highest_tier_allowed is None:
+        return copied
+    return NetworkTopology(mode=copied.mode, highest_tier_allowed=copied.highest_tier_allowed)
+
+
+def min_resources(job: Job, priorities: Mapping[str, int]) -> usage.Usage:
+    """Usage of the gang's first ``minAvailable`` pods, tasks of higher priority first (spec 02 section 15)."""
+    tasks = sorted(job.spec.tasks or (), key=lambda task: -_priority(task, priorities))
+    taken = _taken(tasks, job.spec.min_available or 0)
+    return usage.total((number, task_usage(task)) for task, number in zip(tasks, taken, strict=True))
+
+
+def task_usage(task: TaskSpec) -> usage.Usage:
+    """Quota usage of one pod of the task."""
+    return usage.of_pod(from_builtins(PodSpec, pods.template_of(task).get("spec") or {}))
+
+
+def _priority(task: TaskSpec, priorities: Mapping[str, int]) -> int:
+    spec = pods.template_of(task).get("spec") or {}
+    return priorities.get(spec.get("priorityClassName") or "", 0)
+
+
+def _taken(tasks: Sequence[TaskSpec], wanted: int) -> list[int]:
+    """Pods each task contributes to a gang of ``wanted``."""
+    everything = [task.replicas or 0 for task in tasks]
+    if wanted < sum(_own_minimum(task, task.replicas or 0) for task in tasks):
+        return _fill(everything, wanted)
+    first = _fill([_own_minimum(task, 0) for task in tasks], wanted)
+    rest = [_surplus(task) for task in tasks]
+    second = _fill(rest, wanted - sum(first))
+    return [one + other for one, other in zip(first, second, strict=True)]
+
+
+def _own_minimum(task: TaskSpec, otherwise: int) -> int:
+    return otherwise if task.min_available is None else task.min_available
+
+
+def _surplus(task: TaskSpec) -> int:
+    return (task.replicas or 0) - _own_minimum(task, 0)
+
+
+def _fill(limits: Sequence[int], wanted: int) -> list[int]:
+    """Take up to each limit in order until ``wanted`` is reached."""
+    taken = []
+    for limit in limits:
+        part = max(0, min(limit, wanted))
+        taken.append(part)
+        wanted -= part
+    return taken
+
+
+def complaint(group: PodGroup) -> PodGroupCondition | None:
+    """The condition to tell the job's owner about: the latest true one, unless it says that all is scheduled."""
+    true = [condition for condition in group.status.conditions if condition.status == "True"]
+    latest = max(true, key=lambda condition: timestamp(condition.last_transition_time), default=None)
+    return None if latest is None or latest.type == "Scheduled" else latest

@@ -1,0 +1,156 @@
+"""Building the pods of a job (spec 02 section 12, spec 01 section 24.1).
+
+A pod starts as its task's template. What the job adds wins over what the template says, except for the scheduler and
+the priority class, which the template may choose. Pods are plain data here because templates must reach the API
+server untouched, fields unknown to us included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+from stromboli.api import kinds, names
+from stromboli.api.batch import Job, TaskSpec
+from stromboli.kube.json import JsonObject
+
+_FROM_JOB_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
+_FROM_JOB_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def task_name(task: TaskSpec) -> str:
+    """The name a task goes by on its pods."""
+    return task.name or names.DEFAULT_TASK
+
+
+def owner_reference(job: Job) -> JsonObject:
+    """The reference by which everything made for a job belongs to it."""
+    return {
+        "apiVersion": kinds.JOBS.api_version,
+        "kind": kinds.JOBS.kind,
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def partition_id(task: TaskSpec, index: int) -> str | None:
+    """Partition of a replica, or None when the task is not partitioned. Division truncates toward zero."""
+    if task.partition_policy is None:
+        return None
+    size = task.partition_policy.partition_size or 0
+    return str(int(index / size)) if size > 0 else "0"
+
+
+def build(job: Job, task: TaskSpec, index: int, *, forwarded: bool = False) -> JsonObject:
+    """The pod of replica ``index``, before job plugins have had their say."""
+    template = template_of(task)
+    pod: JsonObject = {
+        "apiVersion": kinds.PODS.api_version,
+        "kind": kinds.PODS.kind,
+        "metadata": {
+            "name": names.job_pod_name(job.metadata.name, task_name(task), index),
+            "namespace": job.metadata.namespace,
+            "ownerReferences": [owner_reference(job)],
+            "labels": {**_section(template, "labels"), **_labels(job, task, index, forwarded)},
+            "annotations": {**_section(template, "annotations"), **_annotations(job, task, index, forwarded)},
+        },
+        "spec": template.get("spec") or {},
+    }
+    _inherit(pod["spec"], job)
+    _mount_volumes(pod, job)
+    return pod
+
+
+def template_of(task: TaskSpec) -> JsonObject:
+    """A copy of the task's template as plain data, free to be changed."""
+    return task.template.to_wire()
+
+
+def _section(template: Mapping[str, Any], field: str) -> dict[str, str]:
+    return dict((template.get("metadata") or {}).get(field) or {})
+
+
+def _annotations(job: Job, task: TaskSpec, index: int, forwarded: bool) -> dict[str, str]:
+    name, given = job.metadata.name, job.metadata.annotations or {}
+    notes = {
+        names.TASK_INDEX: str(index),
+        names.TASK_SPEC: task_name(task),
+        names.GROUP_NAME: names.job_pod_group_name(name, job.metadata.uid),
+        names.JOB_NAME: name,
+        names.QUEUE_NAME: job.spec.queue or "",
+        names.JOB_VERSION: str(job.status.version or 0),
+        names.TEMPLATE_UID: f"{name}-{task_name(task)}",
+        names.JOB_RETRY_COUNT: str(job.status.retry_count or 0),
+    }
+    if task.topology_policy:
+        notes[names.NUMA_TOPOLOGY_POLICY] = str(task.topology_policy)
+    notes |= {key: given[key] for key in _FROM_JOB_ANNOTATIONS if key in given}
+    budget = next((key for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE) if key in given), None)
+    if budget:
+        notes[budget] = given[budget]
+    if forwarded:
+        notes[names.JOB_FORWARDING] = "true"
+    return notes
+
+
+def _labels(job: Job, task: TaskSpec, index: int, forwarded: bool) -> dict[str, str]:
+    given = job.metadata.labels or {}
+    labels = {
+        names.TASK_INDEX: str(index),
+        names.JOB_NAME: job.metadata.name,
+        names.TASK_SPEC: task_name(task),
+        names.JOB_NAMESPACE: job.metadata.namespace,
+        names.QUEUE_NAME: job.spec.queue or "",
+    }
+    labels |= {key: given[key] for key in _FROM_JOB_LABELS if key in given}
+    partition = partition_id(task, index)
+    if partition is not None:
+        labels[names.PARTITION_ID] = partition
+    if forwarded:
+        labels[names.JOB_FORWARDING] = "true"
+    return labels
+
+
+def _inherit(spec: MutableMapping[str, Any], job: Job) -> None:
+    """Scheduler and priority class come from the job where the template is silent."""
+    if not spec.get("schedulerName") and job.spec.scheduler_name:
+        spec["schedulerName"] = job.spec.scheduler_name
+    if not spec.get("priorityClassName") and job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+
+
+def _mount_volumes(pod: JsonObject, job: Job) -> None:
+    """Mount the job's claims in every container (not in init containers). A claim named twice is mounted once."""
+    spec, seen = pod["spec"], set[str]()
+    for volume in job.spec.volumes or ():
+        claim = volume.volume_claim_name
+        if not claim or claim in seen:
+            continue
+        seen.add(claim)
+        name = _volume_name(job, pod["metadata"]["name"], claim)
+        _append(spec, "volumes", {"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        for container in spec.get("containers") or ():
+            _append(container, "volumeMounts", {"name": name, "mountPath": volume.mount_path})
+
+
+def _append(holder: MutableMapping[str, Any], field: str, item: JsonObject) -> None:
+    holder[field] = [*(holder.get(field) or ()), item]
+
+
+def _volume_name(job: Job, pod: str, claim: str) -> str:
+    """``<job>-<12 characters>``. Derived instead of drawn, so that building a pod twice gives the same pod."""
+    return f"{job.metadata.name}-{digest(job.metadata.uid, str(job.status.version or 0), pod, claim)}"
+
+
+def digest(*parts: str) -> str:
+    """Twelve characters of ``0-9a-z`` that stand for ``parts``."""
+    number = int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest())
+    text = ""
+    for _ in range(12):
+        number, digit = divmod(number, len(_DIGITS))
+        text += _DIGITS[digit]
+    return text

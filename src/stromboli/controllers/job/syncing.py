@@ -1,0 +1,190 @@
+"""Syncing: bringing a job's objects to what its spec says, and its status to what is there (spec 02 section 11).
+
+Pods exist only behind the gate: before the scheduler has admitted the PodGroup none is created. Counting is done in
+every pass, gate open or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stromboli.api import names
+from stromboli.api.batch import TaskSpec
+from stromboli.api.phases import JobPhase as Phase
+from stromboli.controllers.job import dependencies, killing, phases, podgroups, pods, status, successes, volumes
+from stromboli.controllers.job.members import Member
+from stromboli.controllers.job.observed import Observed
+from stromboli.controllers.job.operations import (
+    CreatePodGroup,
+    CreatePods,
+    KeepAttachment,
+    Operation,
+    PatchJob,
+    PatchPodGroup,
+    RecordEvent,
+    RemovePods,
+    WriteStatus,
+)
+from stromboli.controllers.job.phases import Step
+from stromboli.controllers.job.plugins import PluginError, Replica, marker
+from stromboli.controllers.job.refusals import Refused
+from stromboli.kube.events import EventType
+from stromboli.kube.json import JsonObject
+
+
+def sync(view: Observed, step: Step, now: float) -> list[Operation]:
+    """Operations of a sync. Raises Refused when queue, claim or plugin cannot be had."""
+    if view.queue is None:
+        raise Refused(
+            "QueueNotFound", f"queue {view.job.spec.queue} not found: create it, or submit the job to one that exists"
+        )
+    if view.plugin_error:
+        raise Refused("PluginError", f"Execute plugin when job add failed, err: {view.plugin_error}")
+    if not view.job.status.state.phase:
+        return [WriteStatus(status.compose(view.job, _draft(view, Phase.PENDING), now))]
+    naming = volumes.naming(view) if _starting(view) else None
+    if naming is not None:
+        return [naming]  # the named volumes come back with the changed job
+    draft = _draft(view, phases.phase_of(view.job.status.state.phase))
+    made = [*_forwarding(view), *_attachments(view, draft), *_claims(view, draft), *_pod_group(view)]
+    moves = _moves(view)
+    kept = killing.remembered_successes(view)
+    draft.count = killing.count(view.members, moves.removed, kept)
+    for order in moves.created:
+        draft.count.add(order.task, "Pending")
+    successes.record(draft.controlled, kept)
+    draft.phase = phases.next_phase(draft.phase, step.rule, status.tally(view.job, draft))
+    if draft.phase is not Phase.RESTARTING:
+        draft.reason, draft.message = _outcome(view, draft)
+    return [*made, *moves.operations(), WriteStatus(status.compose(view.job, draft, now))]
+
+
+def _starting(view: Observed) -> bool:
+    return phases.phase_of(view.job.status.state.phase) is Phase.PENDING
+
+
+def _draft(view: Observed, phase: Phase) -> status.Draft:
+    stored = view.job.status
+    return status.Draft(
+        phase=phase,
+        count=killing.count(view.members, (), killing.remembered_successes(view)),
+        version=stored.version or 0,
+        retry_count=stored.retry_count or 0,
+        min_available=view.job.spec.min_available or 0,
+        controlled=dict(stored.controlled_resources or {}),
+        reason=stored.state.reason or "",
+        message=stored.state.message or "",
+    )
+
+
+def _outcome(view: Observed, draft: status.Draft) -> tuple[str, str]:
+    """Reason and message of the phase a sync ends in; only a failure needs explaining."""
+    if draft.phase is not Phase.FAILED:
+        return "", ""
+    if draft.retry_count >= status.max_retry(view.job):
+        told = f"; last: {view.job.status.state.message}" if view.job.status.state.message else ""
+        return "MaxRetryReached", f"restarted {draft.retry_count} times, which is all that maxRetry allows{told}"
+    return "TooFewSucceeded", f"{draft.count['Succeeded']} pods succeeded, {draft.count['Failed']} failed"
+
+
+def _forwarding(view: Observed) -> list[Operation]:
+    if not _forwarded(view) or (view.job.metadata.annotations or {}).get(names.JOB_FORWARDING) == "true":
+        return []
+    return [PatchJob({"metadata": {"annotations": {names.JOB_FORWARDING: "true"}}})]
+
+
+def _forwarded(view: Observed) -> bool:
+    return view.queue is not None and bool(view.queue.spec.extend_clusters)
+
+
+def _attachments(view: Observed, draft: status.Draft) -> list[Operation]:
+    """Everything plugins need while the job starts; later only what follows the scale of the job."""
+    kept: list[Operation] = []
+    for plugin in view.plugins:
+        first = _starting(view) and marker(plugin.name) not in draft.controlled
+        kept += [KeepAttachment(one) for one in plugin.attachments(view.job) if first or one.always]
+        if first and plugin.marked:
+            draft.controlled[marker(plugin.name)] = plugin.name
+    return kept
+
+
+def _claims(view: Observed, draft: status.Draft) -> list[Operation]:
+    if not _starting(view):
+        return []
+    wanted, controlled = volumes.claims(view)
+    draft.controlled |= controlled
+    return wanted
+
+
+def _pod_group(view: Observed) -> list[Operation]:
+    if view.group is None:
+        return [CreatePodGroup(podgroups.build(view.job, view.priorities))]
+    made: list[Operation] = []
+    patch = podgroups.changes(view.job, view.group, view.priorities)
+    if patch:
+        made.append(PatchPodGroup(view.group.name, patch))
+    told = podgroups.complaint(view.group)
+    if told is not None:
+        subject = f"PodGroup {view.job.metadata.namespace}:{view.job.metadata.name}"
+        made.append(
+            RecordEvent(EventType.WARNING, "PodGroupPending", f"{subject} {told.type.lower()}, reason: {told.message}")
+        )
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A pod to create."""
+
+    task: str
+    manifest: JsonObject
+
+
+@dataclass(slots=True)
+class _Moves:
+    """Pods that come and pods that go."""
+
+    created: list[_Order] = field(default_factory=list)
+    removed: list[Member] = field(default_factory=list)
+
+    def operations(self) -> list[Operation]:
+        found: list[Operation] = []
+        if self.created:
+            found.append(CreatePods(tuple(order.manifest for order in self.created)))
+        if self.removed:
+            found.append(RemovePods(tuple(self.removed)))
+        return found
+
+
+def _moves(view: Observed) -> _Moves:
+    leftovers = killing.unfinished(view)
+    moves = _Moves(removed=[*leftovers, *(one for one in view.members if one.marked and not one.terminating)])
+    if podgroups.admitted(view.group):
+        for task in view.job.spec.tasks or ():
+            _move_task(view, task, moves)
+    moves.removed = list({one.uid: one for one in moves.removed}.values())
+    return moves
+
+
+def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:
+    """Missing replicas are ordered unless they have succeeded already; surplus ones are removed."""
+    name, replicas = pods.task_name(task), task.replicas or 0
+    present = {one.name: one for one in view.members if one.task == name}
+    expected = {names.job_pod_name(view.job.metadata.name, name, index): index for index in range(replicas)}
+    moves.removed += [one for key, one in present.items() if key not in expected and not one.terminating]
+    done = successes.of(view.job, name)
+    missing = [index for key, index in expected.items() if key not in present and index not in done]
+    if missing and dependencies.may_start(view, task):
+        moves.created += [_Order(name, _decorated(view, task, index)) for index in missing]
+
+
+def _decorated(view: Observed, task: TaskSpec, index: int) -> JsonObject:
+    pod = pods.build(view.job, task, index, forwarded=_forwarded(view))
+    for plugin in view.plugins:
+        try:
+            plugin.decorate(pod, Replica(view.job, task, index))
+        except PluginError as error:
+            raise Refused(
+                "PluginError", f"Execute plugin {plugin.name} when pod create failed, err: {error}"
+            ) from error
+    return pod
