@@ -232,7 +232,7 @@ class Combination:
 
     def _victims(self, name: str, switch: str | None, subject: object, candidates: Sequence[Task]) -> list[Task]:
         for hooks in self._by_tier(name, switch):
-            chosen = _tier_verdict((hook(subject, candidates) for hook in hooks))
+            chosen = _tier_verdict(hook(subject, candidates) for hook in hooks)
             if chosen:
                 return chosen
         return []

@@ -1,11 +1,11 @@
 """Tentative changes that can be undone exactly, and what is decided when they are committed (spec 04 section 26).
 
-A ``Statement`` applies placements and evictions to the mirror at once and remembers them. ``commit`` hands them to the
-cycle's decisions, ``discard`` undoes them in reverse order, with every plugin's accounting told of each step, so that
+A ``Statement`` applies placements and evictions to the mirror at once and remembers them. ``commit`` hands them to
+the cycle's decisions, ``discard`` undoes them newest first, with every plugin's accounting told of each step, so that
 afterwards nothing differs from before. A ``Plan`` is what a discarded statement did, to be replayed.
 
-Where the original puts a task back to Running when its eviction is undone, whatever it was, here it gets the status that
-it had: an undone change leaves no trace.
+Where the original puts a task back to Running when its eviction is undone, whatever it was, here it gets the status
+that it had: an undone change leaves no trace.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Journal:
         self.placed: dict[str, Task] = {}
         """Tasks that were Allocated or Pipelined at some time in this cycle, by UID."""
         self._books = books
+        self._evicted: dict[str, tuple[Task, TaskStatus]] = {}
 
     def statement(self) -> Statement:
         """A new, empty statement."""
@@ -110,6 +111,7 @@ class Journal:
     def evict(self, task: Task) -> None:
         """Marks a task as being released."""
         node = task.node
+        self._evicted[task.uid] = (task, task.status)
         self.ledger.reweigh(task, holding_of(task.status), Holding.EVICTED)
         self.ledger.set_status(task, TaskStatus.RELEASING)
         if node is not None:
@@ -120,6 +122,7 @@ class Journal:
     def unevict(self, task: Task, status: TaskStatus) -> None:
         """The reverse of ``evict`` for a task that was in ``status``."""
         node = task.node
+        self._evicted.pop(task.uid, None)
         self.ledger.reweigh(task, Holding.EVICTED, holding_of(status))
         self.ledger.set_status(task, status)
         if node is not None:
@@ -139,7 +142,13 @@ class Journal:
         """Decides that a task marked by ``evict`` is to be evicted."""
         task.evicting = True
         task.last_transaction = None
+        self._evicted.pop(task.uid, None)
         self.decisions.evictions.append((task, reason))
+
+    def end_evictions(self) -> None:
+        """Undoes evictions that nobody has decided on, at the end of a cycle."""
+        for task, before in reversed(list(self._evicted.values())):
+            self.unevict(task, before)
 
 
 class Statement:

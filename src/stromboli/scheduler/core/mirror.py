@@ -63,6 +63,7 @@ class Mirror:
         """Jobs whose status the next cycle must work out again even if nothing about them changes."""
         self.session_jobs: dict[str, Job] = {}
         """Jobs that take part in cycles: with a PodGroup and an existing queue."""
+        self._with_topology: dict[str, Job] = {}
         self._by_uid: dict[str, Task] = {}
         self._priorities: dict[str, core.PriorityClass] = {}
         self._next_queue_index = 0
@@ -247,6 +248,7 @@ class Mirror:
             self._fill_table(job, minimum)
             if old is None or old.spec.sub_group_policy != group.spec.sub_group_policy or _differs(old, group):
                 self._regroup(job)
+            self._note_topology(job)
             self._link(job)
             self.ledger.touched[job.id] = job
 
@@ -260,6 +262,7 @@ class Mirror:
         job.pod_group = job.topology = None
         job.sub_groups = {}
         self._regroup(job)
+        self._note_topology(job)
         self._forget_job_if_unused(job)
 
     def apply_queue(self, resource: core.Queue) -> None:
@@ -351,6 +354,26 @@ class Mirror:
             self.job_table.release(job.row)
             self.unsettled.pop(job.id, None)
             self.ledger.touched.pop(job.id, None)
+
+    def open_jobs(self) -> list[Job]:
+        """Jobs of the session that an action may have to do something for: not admitted, or with tasks to place.
+
+        Jobs that no longer change are not among them, so that a cycle costs what is going on, not what exists.
+        """
+        jobs = {**self.unsettled, **self.ledger.touched}
+        return [job for job in jobs.values() if job.queue is not None and job.pod_group is not None]
+
+    def topology_jobs(self) -> list[Job]:
+        """Jobs of the session that may be confined to HyperNodes."""
+        return [job for job in self._with_topology.values() if job.queue is not None]
+
+    def _note_topology(self, job: Job) -> None:
+        spec = job.pod_group.spec if job.pod_group is not None else None
+        if spec is not None and (spec.network_topology is not None or spec.sub_group_policy):
+            self._with_topology[job.id] = job
+        else:
+            self._with_topology.pop(job.id, None)
+            job.hard_tier = None
 
     # Sub-jobs
 

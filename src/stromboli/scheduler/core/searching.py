@@ -19,7 +19,7 @@ from stromboli.scheduler.core.accounting import lacking
 from stromboli.scheduler.core.columns import EPSILON, Floats
 from stromboli.scheduler.core.combining import Combination
 from stromboli.scheduler.core.fit_errors import FitErrors
-from stromboli.scheduler.core.plugin import Filter, Reach, Refusals, Score, Scope
+from stromboli.scheduler.core.plugin import Filter, Reach, Refusals, Scope, Score
 from stromboli.scheduler.core.reasons import Code, Reason, insufficient
 from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Shape, Task
 from stromboli.scheduler.core.tables import Bools, Rows
@@ -43,6 +43,8 @@ class _Rated:
 
     score: Score
     raw: Floats
+    uneven: bool
+    """Whether raw numbers differ at all: if not, normalising cannot tell candidates apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class Evaluation:
             if numbers is None:
                 continue
             if score.normalise is not None:
-                self._rated.append(_Rated(score, numbers))
+                self._rated.append(_Rated(score, numbers, _differ(numbers)))
             elif score.reach is Reach.NODE:
                 self._static += numbers
             else:
@@ -180,6 +182,7 @@ class Evaluation:
                 numbers = self._rate(rated.score, rows)
                 if numbers is not None:
                     rated.raw[rows] = numbers
+                    rated.uneven = _differ(rated.raw)
 
     def _fit(self, rows: Rows) -> None:
         if len(rows) == 1:
@@ -234,7 +237,7 @@ class Evaluation:
         return not (random or soft or self._cluster_filters or self._cluster_scores or self._uneven())
 
     def _uneven(self) -> bool:
-        return any(_differ(rated.raw) for rated in self._rated)
+        return any(rated.uneven for rated in self._rated)
 
     def _choose_fast(self, rows: Rows | None) -> Choice | None:
         for ranking, waits in ((self._best_idle, False), (self._best_future, True)):
@@ -426,8 +429,9 @@ class Searches:
         self._combination = combination
         self._complain = complain
         self._known: dict[tuple[int, str], Evaluation] = {}
-        hooks = [f for _, filters in combination.filters for f in filters]
-        scopes = {hook.scope for hook in (*hooks, *combination.scores) if hook.reach is not Reach.CLUSTER}
+        hooks: list[Filter | Score] = [one for _, filters in combination.filters for one in filters]
+        hooks.extend(combination.scores)
+        scopes = {hook.scope for hook in hooks if hook.reach is not Reach.CLUSTER}
         self._scope = next((scope for scope in (Scope.TASK, Scope.JOB) if scope in scopes), Scope.SHAPE)
 
     def of(self, task: Task) -> Evaluation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -93,6 +93,9 @@ class View:
     action_names: frozenset[str] = frozenset()
     options: Mapping[str, object] = field(default_factory=dict)
     """Process options that plugins look at, such as feature gates."""
+    unsettled: Callable[[], Sequence[Job]] = list
+    """Jobs about which this cycle may have something new to say: close hooks look at these and at no others. Every job
+    that is not ready is among them."""
     samples: list[Sample] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
     conditions: dict[str, list[Condition]] = field(default_factory=dict)

@@ -1,0 +1,15 @@
+"""The actions that a policy may name (spec 05). Each module holds one action."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stromboli.scheduler.actions import allocate, backfill, enqueue
+from stromboli.scheduler.core.acting import Action
+
+ACTIONS: Mapping[str, Action] = {
+    "enqueue": enqueue.enqueue,
+    "allocate": allocate.allocate,
+    "backfill": backfill.backfill,
+}
+"""Actions by the names used in policy files."""

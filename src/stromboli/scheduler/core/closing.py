@@ -1,0 +1,162 @@
+"""Closing a cycle: PodGroup phases and conditions, pod conditions, queue amounts (spec 04 sections 29 to 32).
+
+Only jobs about which something may have changed are looked at. What is to be written is compared with what the API
+server is known to hold, so a cycle in which nothing happened writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+
+from stromboli.api import core, quantities
+from stromboli.scheduler.core import amounts
+from stromboli.scheduler.core.columns import Columns, Floats
+from stromboli.scheduler.core.fit_errors import job_text, outlook
+from stromboli.scheduler.core.reasons import ALL_NODES_UNAVAILABLE
+from stromboli.scheduler.core.records import Job, Phase, Queue, Task
+from stromboli.scheduler.core.results import JobReport, PodUpdate, QueueUpdate, TaskRef
+from stromboli.scheduler.core.statuses import COMPLETED_STATUSES, TaskStatus
+from stromboli.scheduler.core.view import Condition
+
+_WAITING = frozenset({TaskStatus.ALLOCATED, TaskStatus.PENDING, TaskStatus.PIPELINED})
+
+
+def ref(task: Task) -> TaskRef:
+    """The identity of a task's pod."""
+    return TaskRef(task.namespace, task.name, task.uid, task.job_id)
+
+
+def phase_of(job: Job, conditions: Iterable[core.PodGroupCondition], session_id: str) -> Phase:
+    """The phase of a PodGroup at the end of a cycle (spec 04 section 29.2)."""
+    unschedulable = any(
+        item.type == "Unschedulable" and item.status == "True" and item.transition_id == session_id
+        for item in conditions
+    )
+    if unschedulable and job.counts[TaskStatus.RUNNING]:
+        return Phase.UNKNOWN
+    scheduled = job.scheduled_count
+    if scheduled >= job.min_member:
+        completed = sum(job.counts[status] for status in COMPLETED_STATUSES)
+        return Phase.COMPLETED if scheduled == completed else Phase.RUNNING
+    return Phase.INQUEUE if job.phase == Phase.INQUEUE else Phase.PENDING
+
+
+def status_of(job: Job, new: Sequence[Condition], session_id: str, now: float) -> core.PodGroupStatus:
+    """The whole status of a PodGroup at the end of a cycle."""
+    assert job.pod_group is not None
+    conditions = merge_conditions(job.pod_group.status.conditions, new, session_id, now)
+    return core.PodGroupStatus(
+        phase=phase_of(job, conditions, session_id).word,
+        conditions=conditions,
+        running=job.counts[TaskStatus.RUNNING],
+        succeeded=job.counts[TaskStatus.SUCCEEDED],
+        failed=job.counts[TaskStatus.FAILED],
+    )
+
+
+def merge_conditions(
+    old: Sequence[core.PodGroupCondition], new: Iterable[Condition], session_id: str, now: float
+) -> tuple[core.PodGroupCondition, ...]:
+    """Old conditions with new ones in the place of those of the same type; new types come last."""
+    merged = list(old)
+    for condition in new:
+        made = core.PodGroupCondition(
+            type=condition.type,
+            status=condition.status,
+            transition_id=session_id,
+            last_transition_time=wire_time(now),
+            reason=condition.reason,
+            message=condition.message,
+        )
+        place = next((at for at, item in enumerate(merged) if item.type == condition.type), None)
+        if place is None:
+            merged.append(made)
+        else:
+            merged[place] = made
+    return tuple(merged)
+
+
+def wire_time(seconds: float) -> str:
+    """RFC 3339 to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def same_status(left: core.PodGroupStatus, right: core.PodGroupStatus) -> bool:
+    """Whether two statuses differ in nothing but when and by whom conditions were set."""
+    return _timeless(left) == _timeless(right)
+
+
+def _timeless(status: core.PodGroupStatus) -> core.PodGroupStatus:
+    bare = tuple(
+        msgspec.structs.replace(item, transition_id="", last_transition_time=None) for item in status.conditions
+    )
+    return msgspec.structs.replace(status, conditions=bare)
+
+
+def pod_updates(job: Job) -> list[PodUpdate]:
+    """Conditions of tasks that were not bound; only those that say something new (spec 04 section 30.4)."""
+    updates = []
+    fallback: str | None = None
+    for task in job.tasks.values():
+        if task.status not in _WAITING or task.gated:
+            continue
+        told = outlook(task)
+        message = told.message
+        if not message:
+            fallback = fallback if fallback is not None else job_text(job) or ALL_NODES_UNAVAILABLE
+            message = fallback
+        nominated = told.nominated_node if told.nominated_node != task.nominated_node else ""
+        condition = ("False", told.reason, message)
+        if condition != task.scheduled_condition or nominated:
+            task.scheduled_condition = condition
+            task.nominated_node = nominated or task.nominated_node
+            updates.append(PodUpdate(ref(task), told.reason, message, nominated))
+    return updates
+
+
+def report(job: Job, invalid: str) -> JobReport:
+    """Why a job waits."""
+    counts = {TaskStatus(index).word: count for index, count in enumerate(job.counts) if count}
+    texts = {job.tasks[uid].name: str(errors) for uid, errors in job.fit_errors.items() if uid in job.tasks}
+    return JobReport(job.id, job.phase.word, job.min_member, counts, invalid, job_text(job), texts)
+
+
+def queue_updates(queues: Mapping[str, Queue], columns: Columns) -> list[QueueUpdate]:
+    """``status.allocated`` of queues, ancestors included, where it differs from what was last seen."""
+    updates = []
+    for queue, total in _with_descendants(queues).values():
+        resource = queue.resource
+        if _same_amounts(resource.status.allocated, total, columns):
+            continue
+        written = amounts.write(columns.amounts(total))
+        status = msgspec.structs.replace(resource.status, allocated=dict(written))
+        queue.resource = msgspec.structs.replace(resource, status=status)
+        updates.append(QueueUpdate(queue.name, resource.uid, written))
+    return updates
+
+
+def _with_descendants(queues: Mapping[str, Queue]) -> dict[str, tuple[Queue, Floats]]:
+    totals = {name: (queue, queue.allocated.copy()) for name, queue in queues.items()}
+    if "root" not in queues:
+        return totals
+    for queue in queues.values():
+        seen = {queue.name}
+        parent = queue.resource.spec.parent or "root"
+        while parent in totals and parent not in seen:
+            seen.add(parent)
+            totals[parent][1].__iadd__(queue.allocated)
+            parent = queues[parent].resource.spec.parent or "root"
+    return totals
+
+
+def _same_amounts(listed: Mapping[str, quantities.Quantity], total: Floats, columns: Columns) -> bool:
+    try:
+        known = columns.vector(amounts.read(listed))
+    except ValueError:
+        return False
+    names = set(listed)
+    return {"cpu", "memory"} <= names and len(known) == len(total) and bool(np.array_equal(known, total))

@@ -1,0 +1,298 @@
+"""One scheduling cycle over a frozen mirror: open, actions, close (spec 04 sections 2, 24 and 29).
+
+``run`` is a function of the mirror, the policy, the time and the seed; its result is data. Time for measuring comes
+from a clock the caller passes, so that decisions never depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from stromboli.api import core
+from stromboli.scheduler.core import closing, opening
+from stromboli.scheduler.core.accounting import Holding
+from stromboli.scheduler.core.acting import Action
+from stromboli.scheduler.core.combining import Combination, Member
+from stromboli.scheduler.core.fit_errors import FitErrors, job_text
+from stromboli.scheduler.core.journal import Journal, Statement
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.plugin import Hooks, Plugin
+from stromboli.scheduler.core.policy import PluginOption, Policy
+from stromboli.scheduler.core.records import Job, Phase, Task
+from stromboli.scheduler.core.results import Bind, CycleResult, Evict, PodGroupUpdate
+from stromboli.scheduler.core.searching import Searches
+from stromboli.scheduler.core.statuses import TaskStatus
+from stromboli.scheduler.core.view import JobEvent, View
+
+Clock = Callable[[], float]
+NO_HOOKS = Hooks()
+
+
+def run(
+    mirror: Mirror,
+    policy: Policy,
+    now: float,
+    *,
+    session_id: str,
+    plugins: Mapping[str, type[Plugin]],
+    actions: Mapping[str, Action],
+    seed: int | None = None,
+    clock: Clock = lambda: 0.0,
+    shard: frozenset[str] | None = None,
+    shard_mode: str = "none",
+    options: Mapping[str, object] | None = None,
+) -> CycleResult:
+    """Decides what is to be done now. A failing plugin or action is named in ``problems``; the cycle still closes."""
+    cycle = Cycle(
+        mirror,
+        policy,
+        now,
+        session_id=session_id,
+        plugins=plugins,
+        actions=actions,
+        seed=seed,
+        clock=clock,
+        shard=shard,
+        shard_mode=shard_mode,
+        options=options,
+    )
+    for action in policy.actions:
+        cycle.execute(action)
+    return cycle.close()
+
+
+class Cycle:
+    """An open cycle: what actions work with.
+
+    ``view`` and ``combination`` answer questions, statements of ``journal`` change things.
+    """
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        policy: Policy,
+        now: float,
+        *,
+        session_id: str,
+        plugins: Mapping[str, type[Plugin]],
+        actions: Mapping[str, Action],
+        seed: int | None = None,
+        clock: Clock = lambda: 0.0,
+        shard: frozenset[str] | None = None,
+        shard_mode: str = "none",
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self.mirror = mirror
+        self.policy = policy
+        self.now = now
+        self.result = CycleResult(session_id)
+        self.random = None if seed is None else Random(seed)
+        """None: ties go to the first in node-list order."""
+        self._clock = clock
+        self._actions = actions
+        started = clock()
+        known = [plugins[option.name] for tier in policy.tiers for option in tier if option.name in plugins]
+        mirror.shapes.read_annotations(opening.shape_annotations(known))
+        mirror.prepare()
+        self.view = self._make_view(session_id, shard, shard_mode, options or {})
+        self._open_jobs()
+        self.combination = Combination(self._open_plugins(plugins), mirror.ledger.changes)
+        self.journal = Journal(mirror.ledger, self.combination.books)
+        self.searches = Searches(self.view, self.combination, self.complain)
+        self._invalid: dict[str, str] = {}
+        self.result.timings["open", ""] = clock() - started
+
+    # Opening
+
+    def _make_view(
+        self, session_id: str, shard: frozenset[str] | None, shard_mode: str, options: Mapping[str, object]
+    ) -> View:
+        mirror = self.mirror
+        return View(
+            session_id=session_id,
+            now=self.now,
+            columns=mirror.columns,
+            nodes=mirror.nodes,
+            node_list=mirror.node_list,
+            nodes_by_name=mirror.nodes_by_name,
+            jobs=mirror.session_jobs,
+            job_table=mirror.job_table,
+            queues=mirror.queues,
+            total=mirror.nodes.allocatable.sum(axis=0),
+            hyper_nodes=mirror.hyper_nodes.view(mirror.node_list, mirror.nodes.generation),
+            objects=mirror.objects,
+            shard=shard,
+            shard_mode=shard_mode,
+            hierarchy={
+                option.name: option.switches.hierarchy
+                for tier in reversed(self.policy.tiers)
+                for option in reversed(tier)
+            },
+            action_names=frozenset(self.policy.actions),
+            options=options,
+            unsettled=self._unsettled,
+        )
+
+    def _open_jobs(self) -> None:
+        named = opening.tiers_by_name(self.view.hyper_nodes)
+        for job in self.mirror.topology_jobs():
+            opening.adjust_topology(job, self.view.hyper_nodes, named)
+            if self.view.hyper_nodes.ready:
+                opening.repair_hyper_nodes(job, self.view.hyper_nodes)
+
+    def _open_plugins(self, plugins: Mapping[str, type[Plugin]]) -> list[list[Member]]:
+        hooks = {}
+        for tier in self.policy.tiers:
+            for option in tier:
+                hooks[option.name] = self._open_plugin(option, plugins)
+        return [[Member(option, hooks[option.name]) for option in tier] for tier in self.policy.tiers]
+
+    def _open_plugin(self, option: PluginOption, plugins: Mapping[str, type[Plugin]]) -> Hooks:
+        plugin = plugins.get(option.name)
+        if plugin is None:
+            self.complain(f"plugin {option.name} is not known; it is skipped")
+            return NO_HOOKS
+        started = self._clock()
+        try:
+            return plugin(option.arguments).open(self.view)
+        except Exception as error:  # one plugin's fault must not stop scheduling; it is named
+            self.complain(f"plugin {option.name} could not be opened and is skipped: {error!r}")
+            return NO_HOOKS
+        finally:
+            self.result.timings["plugin-open", option.name] = self._clock() - started
+
+    # Acting
+
+    def execute(self, name: str) -> None:
+        """Executes one action by name; an action that fails is named, what it did so far stays."""
+        action = self._actions.get(name)
+        if action is None:
+            self.complain(f"action {name} is not known; it is skipped")
+            return
+        started = self._clock()
+        try:
+            action(self, self.policy.arguments_of(name))
+        except Exception as error:  # the cycle is closed even when an action fails
+            self.complain(f"action {name} failed: {error!r}")
+        finally:
+            elapsed = self._clock() - started
+            self.result.timings["action", name] = self.result.timings.get(("action", name), 0.0) + elapsed
+
+    def complain(self, text: str) -> None:
+        """Names a problem once."""
+        if text not in self.result.problems:
+            self.result.problems.append(text)
+
+    def statement(self) -> Statement:
+        """A new, empty statement."""
+        return self.journal.statement()
+
+    def valid(self, job: Job) -> bool:
+        """Whether the job can be scheduled as it is; the reason is kept for reports."""
+        invalid = self.combination.job_valid(job)
+        if invalid is not None:
+            self._invalid[job.id] = invalid.message or invalid.reason
+        return invalid is None
+
+    def set_phase(self, job: Job, phase: Phase) -> None:
+        """Moves a PodGroup to a phase within this cycle."""
+        job.phase = phase
+        self.mirror.job_table.phase[job.row] = phase
+        self.mirror.ledger.touched[job.id] = job
+
+    def record(self, task: Task, errors: FitErrors) -> None:
+        """Remembers why a task found no node."""
+        job, sub_job = task.job, task.sub_job
+        assert job is not None
+        job.fit_errors[task.uid] = errors
+        if sub_job is not None and task.role:
+            sub_job.failed_roles.add(task.role)
+
+    def remove_gate(self, task: Task) -> None:
+        """Asks for the queue-allocation gate of a pod to be removed."""
+        self.result.gate_removals.append(closing.ref(task))
+
+    # Closing
+
+    def close(self) -> CycleResult:
+        """Works out statuses, ends what was only tentative and hands over the decisions."""
+        started = self._clock()
+        for name, hook in self.combination.close_hooks:
+            self._close_plugin(name, hook)
+        for job in self._unsettled():
+            self._close_job(job)
+        self.journal.end_evictions()
+        self._end_tentative(TaskStatus.PIPELINED)
+        self.result.queues = closing.queue_updates(self.mirror.queues, self.mirror.columns)
+        self._end_tentative(TaskStatus.ALLOCATED)
+        self._hand_over()
+        self.result.timings["close", ""] = self._clock() - started
+        return self.result
+
+    def _close_plugin(self, name: str, hook: Callable[[], None]) -> None:
+        started = self._clock()
+        try:
+            hook()
+        except Exception as error:  # one plugin's fault must not keep statuses from being written; it is named
+            self.complain(f"plugin {name} failed at close: {error!r}")
+        self.result.timings["plugin-close", name] = self._clock() - started
+
+    def _unsettled(self) -> list[Job]:
+        jobs = {**self.mirror.unsettled, **self.mirror.ledger.touched}
+        return [job for job in jobs.values() if job.queue is not None and job.pod_group is not None]
+
+    def _close_job(self, job: Job) -> None:
+        group = job.pod_group
+        assert group is not None
+        status = closing.status_of(job, self.view.conditions.get(job.id, ()), self.view.session_id, self.now)
+        written = not closing.same_status(status, group.status)
+        if written:
+            self.result.pod_groups.append(PodGroupUpdate(job.id, job.uid, status))
+            job.pod_group = core.PodGroup(metadata=group.metadata, spec=group.spec, status=status)
+        self.set_phase(job, Phase[status.phase.upper()])
+        self._close_tasks(job, written=written)
+
+    def _close_tasks(self, job: Job, *, written: bool) -> None:
+        if job.phase in (Phase.UNKNOWN, Phase.PENDING, Phase.INQUEUE):
+            pending = job.counts[TaskStatus.PENDING]
+            message = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {job_text(job)}"
+            self.view.events.append(JobEvent(job.id, job.uid, "Warning", "Unschedulable", message))
+            self.result.reports.append(closing.report(job, self._invalid.get(job.id, "")))
+        elif written:
+            self.view.events.append(JobEvent(job.id, job.uid, "Normal", "Scheduled", "pod group is ready"))
+        self.result.pods.extend(closing.pod_updates(job))
+
+    def _end_tentative(self, status: TaskStatus) -> None:
+        for task in self.journal.placed.values():
+            if task.status == status:
+                self.journal.unplace(task)
+
+    def _hand_over(self) -> None:
+        mirror, result, decisions = self.mirror, self.result, self.journal.decisions
+        result.binds = [Bind(closing.ref(task), node.name) for task, node in decisions.binds]
+        for task, reason in decisions.evictions:
+            mirror.ledger.reweigh(task, Holding.EVICTED, Holding.RELEASING)
+            result.evictions.append(Evict(closing.ref(task), reason, task.job.uid if task.job else ""))
+        result.events, result.samples = self.view.events, self.view.samples
+        jobs = self._unsettled()
+        for job in jobs:
+            _forget(job)
+        mirror.unsettled = {job.id: job for job in jobs if _may_change(job)}
+        mirror.ledger.touched.clear()
+        mirror.ledger.changes.clear()
+
+
+def _forget(job: Job) -> None:
+    """Drops what is only known within a cycle."""
+    job.fit_errors.clear()
+    for sub_job in job.sub_jobs.values():
+        sub_job.failed_roles.clear()
+    for task in job.tasks.values():
+        task.last_transaction = None
+
+
+def _may_change(job: Job) -> bool:
+    """Whether the next cycle may say something else about the job though no event arrives for it."""
+    settled = job.phase in (Phase.RUNNING, Phase.COMPLETED) and job.is_ready
+    return not settled or bool(job.counts[TaskStatus.PENDING])
