@@ -184,13 +184,13 @@ class JobController:
         view, decision = self._observe(key, job), None
         try:
             decision = decide(view, self._clock.time())
-            self._timers[job.metadata.uid] = decision.timers
+            self._timers[job.uid] = decision.timers
             await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
         except Exception as error:
             if decision is not None and decision.cause is not None:
                 self._inbox.report(key, decision.cause)
             return await self._failed(key, raw, job, decision or Decision(), error)
-        self._failures.pop(job.metadata.uid, None)
+        self._failures.pop(job.uid, None)
         self._inbox.settle(key, [*view.reported, *([decision.cause] if decision.cause else [])], decision.remembered)
         return self._again(decision)
 
@@ -200,7 +200,7 @@ class JobController:
         return Result(requeue_after=max(0.0, decision.again_at - self._clock.time()))
 
     def _observe(self, key: Key, job: Job) -> Observed:
-        uid = job.metadata.uid
+        uid = job.uid
         view = self._observer.observe(job, self._ledger.of(uid))
         return replace(view, reported=self._inbox.waiting(key), timers=self._timers.get(uid, {}))
 
@@ -230,7 +230,7 @@ class JobController:
             await self._note_creation_failure(raw, job, error)
         if not _own_fault(error):
             raise error
-        uid = job.metadata.uid
+        uid = job.uid
         self._failures[uid] = self._failures.get(uid, 0) + 1
         exhausted = 0 <= self._max_requeue < self._failures[uid]
         if not exhausted and not isinstance(error, Unrecoverable):
@@ -265,13 +265,13 @@ class JobController:
         if not patch:
             return
         namespace, name = json.key_of(raw)
-        body = {"metadata": {"uid": job.metadata.uid}, "status": patch}
+        body = {"metadata": {"uid": job.uid}, "status": patch}
         try:
             written = await self._client.patch(kinds.JOBS, name, body, namespace, subresource="status")
         except KubeError as failure:
             log.warning("job %s/%s: status could not be written: %s", namespace, name, failure)
             return
-        self._ledger.of(job.metadata.uid).written = written
+        self._ledger.of(job.uid).written = written
 
 
 def _own_fault(error: Exception) -> bool:

@@ -160,7 +160,7 @@ def _listens(view: Observed, phase: Phase) -> bool:
     """Whether any policy could matter now; saves looking at every pod of most jobs."""
     if phase not in (Phase.PENDING, Phase.RUNNING, Phase.RESTARTING, Phase.ABORTING, Phase.ABORTED):
         return False
-    return bool(view.job.spec.policies) or any(task.policies for task in view.job.spec.tasks or ())
+    return bool(view.job.spec.policies) or any(task.policies for task in view.job.spec.tasks)
 
 
 def _replaced(view: Observed, eviction: Occurrence) -> bool:
@@ -174,7 +174,7 @@ def _replaced(view: Observed, eviction: Occurrence) -> bool:
 
 def present(view: Observed) -> Iterator[Occurrence]:
     """Occurrences that the present state shows, tasks in the order of the spec, pods by index."""
-    for task in view.job.spec.tasks or ():
+    for task in view.job.spec.tasks:
         members = sorted(
             (one for one in view.members if one.task == pods.task_name(task) and not one.marked),
             key=lambda one: (one.index is None, one.index, one.name),
@@ -186,7 +186,7 @@ def present(view: Observed) -> Iterator[Occurrence]:
             about(one, Happening.POD_PENDING) for one in members if one.phase == "Pending" and not one.terminating
         )
     if view.group is not None and view.group.status.phase == Happening.JOB_UNKNOWN:
-        yield Occurrence(event=Happening.JOB_UNKNOWN, job_uid=view.job.metadata.uid)
+        yield Occurrence(event=Happening.JOB_UNKNOWN, job_uid=view.job.uid)
 
 
 def about(member: Member, event: Happening) -> Occurrence:

@@ -24,7 +24,7 @@ def may_start(view: Observed, task: TaskSpec) -> bool:
 
 def _ready(view: Observed, name: str) -> bool:
     """Whether ``minAvailable`` pods of the task run and are ready, or have succeeded. An unknown task never is."""
-    task = next((one for one in view.job.spec.tasks or () if pods.task_name(one) == name), None)
+    task = next((one for one in view.job.spec.tasks if pods.task_name(one) == name), None)
     if task is None:
         return False
     if task.min_available is None:
@@ -36,4 +36,4 @@ def _ready(view: Observed, name: str) -> bool:
 
 
 def _in_range(member: Member, task: TaskSpec) -> bool:
-    return member.index is not None and member.index < (task.replicas or 0)
+    return member.index is not None and member.index < task.replicas

@@ -109,7 +109,7 @@ class Executor:
 
         Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
         """
-        task = _Pass(self._client, self._ledger.of(job.metadata.uid), self._events, self._observer, raw, job)
+        task = _Pass(self._client, self._ledger.of(job.uid), self._events, self._observer, raw, job)
         for operation in operations:
             await task.perform(operation)
 
@@ -122,7 +122,7 @@ class _Pass:
     ) -> None:
         self._client, self._memory, self._events, self._observer = client, memory, events, observer
         self._raw, self._job = raw, job
-        self._namespace = job.metadata.namespace
+        self._namespace = job.namespace
 
     async def perform(self, operation: Operation) -> None:
         match operation:
@@ -155,16 +155,14 @@ class _Pass:
     # -- the job -----------------------------------------------------------------------------------------------------
 
     async def _patch_job(self, patch: JsonObject) -> None:
-        self._remember(
-            await self._client.patch(kinds.JOBS, self._job.metadata.name, self._guarded(patch), self._namespace)
-        )
+        self._remember(await self._client.patch(kinds.JOBS, self._job.name, self._guarded(patch), self._namespace))
 
     async def _write_status(self, wanted: JsonObject) -> None:
         patch = status.difference(status.recorded(self._job), wanted)
         if not patch:
             return
         body = self._guarded({"status": patch})
-        name = self._job.metadata.name
+        name = self._job.name
         written = await _tolerating(
             NotFound, self._client.patch(kinds.JOBS, name, body, self._namespace, subresource="status")
         )
@@ -177,7 +175,7 @@ class _Pass:
 
     def _guarded(self, patch: JsonObject) -> JsonObject:
         """The patch on condition that this very job is still as it was read."""
-        meta = {"resourceVersion": json.resource_version_of(self._raw), "uid": self._job.metadata.uid}
+        meta = {"resourceVersion": json.resource_version_of(self._raw), "uid": self._job.uid}
         return {**patch, "metadata": {**patch.get("metadata", {}), **meta}}
 
     def _remember(self, written: JsonObject) -> None:
@@ -229,7 +227,7 @@ class _Pass:
         self._memory.kept.pop((attachment.kind.plural, attachment.name), None)
         kind, name = attachment.kind, attachment.name
         present = await _tolerating(NotFound, self._client.get(kind, name, self._namespace))
-        if present is not None and _controller_uid(present) == self._job.metadata.uid:
+        if present is not None and _controller_uid(present) == self._job.uid:
             uid = json.uid_of(present)
             await _tolerating(NotFound, self._client.delete(kind, name, self._namespace, uid=uid), Conflict)
 
@@ -248,7 +246,7 @@ class _Pass:
     async def _create_pods(self, manifests: tuple[JsonObject, ...]) -> None:
         errors = await _each(manifests, self._create_pod)
         if errors:
-            raise CreationFailed(errors, len(self._job.spec.tasks or ()))
+            raise CreationFailed(errors, len(self._job.spec.tasks))
 
     async def _create_pod(self, manifest: JsonObject) -> None:
         name = manifest["metadata"]["name"]
@@ -268,7 +266,7 @@ class _Pass:
         present = await _tolerating(NotFound, self._client.get(kinds.PODS, name, self._namespace))
         if present is None or _belongs_to_an_earlier_job(present, self._job):
             return
-        if _controller_uid(present) != self._job.metadata.uid:
+        if _controller_uid(present) != self._job.uid:
             raise error
         if json.uid_of(present) not in self._memory.removed:
             self._memory.created[name] = present
@@ -334,7 +332,7 @@ def _belongs_to_an_earlier_job(obj: JsonObject, job: Job) -> bool:
     owners = json.metadata(obj).get("ownerReferences") or ()
     return any(
         owner.get("controller")
-        and (owner.get("kind"), owner.get("name")) == (kinds.JOBS.kind, job.metadata.name)
-        and owner.get("uid") != job.metadata.uid
+        and (owner.get("kind"), owner.get("name")) == (kinds.JOBS.kind, job.name)
+        and owner.get("uid") != job.uid
         for owner in owners
     )

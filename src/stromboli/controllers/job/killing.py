@@ -59,12 +59,12 @@ def _draft(view: Observed, counted: Count, step: Step, decision: Decision) -> st
     return status.Draft(
         phase=_phase(view),
         count=counted,
-        version=stored.version or 0,
-        retry_count=(stored.retry_count or 0) + (1 if step.counts_retry else 0),
-        min_available=stored.min_available or view.job.spec.min_available or 0,
-        controlled=dict(stored.controlled_resources or {}),
-        reason=decision.spelled if begins else (stored.state.reason or ""),
-        message=_why(decision) if begins else (stored.state.message or ""),
+        version=stored.version,
+        retry_count=stored.retry_count + (1 if step.counts_retry else 0),
+        min_available=stored.min_available or view.job.spec.min_available,
+        controlled=dict(stored.controlled_resources),
+        reason=decision.spelled if begins else stored.state.reason,
+        message=_why(decision) if begins else stored.state.message,
     )
 
 
@@ -85,7 +85,7 @@ def _phase(view: Observed) -> Phase:
 
 def _spares(view: Observed, step: Step) -> frozenset[str]:
     """On the last retry finished pods are left for inspection (spec 02 section 9.3)."""
-    last = (view.job.status.retry_count or 0) >= status.max_retry(view.job) - 1
+    last = view.job.status.retry_count >= status.max_retry(view.job) - 1
     return SOFT if last else step.spares
 
 
@@ -107,11 +107,11 @@ def count(members: Iterable[Member], victims: Iterable[Member], kept: Mapping[st
 def remembered_successes(view: Observed) -> dict[str, frozenset[int]]:
     """Replicas that have succeeded, by task: those on record and those whose pods show it now."""
     found = {}
-    for task in view.job.spec.tasks or ():
+    for task in view.job.spec.tasks:
         name = pods.task_name(task)
         shown = {one.index for one in view.members if one.task == name and one.phase == "Succeeded" and not one.marked}
         indexes = successes.of(view.job, name) | {index for index in shown if index is not None}
-        found[name] = frozenset(index for index in indexes if index < (task.replicas or 0))
+        found[name] = frozenset(index for index in indexes if index < task.replicas)
     return found
 
 
@@ -121,7 +121,7 @@ def _forget(view: Observed, aimed: Target, kept: dict[str, frozenset[int]]) -> d
     if aimed.scope is Scope.POD:
         gone = frozenset(int(part) for part in [aimed.pod.rpartition("-")[2]] if part.isdecimal())
     if aimed.scope is Scope.PARTITION:
-        task = next((one for one in view.job.spec.tasks or () if pods.task_name(one) == aimed.task), None)
+        task = next((one for one in view.job.spec.tasks if pods.task_name(one) == aimed.task), None)
         gone = frozenset(i for i in gone if task is not None and pods.partition_id(task, i) == aimed.partition)
     return {**kept, aimed.task: kept.get(aimed.task, frozenset()) - gone}
 
@@ -140,7 +140,7 @@ def _aimed_at(aimed: Target, member: Member) -> bool:
 
 def _without_markers(view: Observed) -> dict[str, str]:
     markers = {marker(plugin.name) for plugin in view.plugins}
-    return {key: value for key, value in (view.job.status.controlled_resources or {}).items() if key not in markers}
+    return {key: value for key, value in view.job.status.controlled_resources.items() if key not in markers}
 
 
 def _attachments(view: Observed) -> list[Attachment]:
@@ -158,10 +158,8 @@ def unfinished(view: Observed) -> tuple[Member, ...]:
     stored = view.job.status
     if _phase(view) is not Phase.RESTARTING or stored.state.reason in _TARGETED:
         return ()
-    whole = stored.state.reason == Action.RESTART_JOB and (stored.retry_count or 0) < status.max_retry(view.job)
+    whole = stored.state.reason == Action.RESTART_JOB and stored.retry_count < status.max_retry(view.job)
     spared = phases.NONE if whole else SOFT
     return tuple(
-        one
-        for one in view.members
-        if one.version < (stored.version or 0) and not one.terminating and one.phase not in spared
+        one for one in view.members if one.version < stored.version and not one.terminating and one.phase not in spared
     )

@@ -38,8 +38,8 @@ class Observer:
             job=job,
             members=self._members(job, memory),
             group=self._group(job, memory),
-            queue=self._queues.get(("", job.spec.queue or "")),
-            claims=frozenset(claim.name for claim in self._claims.list(job.metadata.namespace))
+            queue=self._queues.get(("", job.spec.queue)),
+            claims=frozenset(claim.name for claim in self._claims.list(job.namespace))
             if job.spec.volumes
             else frozenset(),
             priorities={one.name: one.value for one in self._priorities},
@@ -50,7 +50,7 @@ class Observer:
     def _members(self, job: Job, memory: JobLedger) -> tuple[Member, ...]:
         found = {
             member.uid: _as_removed(member) if member.uid in memory.removed else member
-            for member in map(member_of, self._pods.by_index(BY_JOB, job.metadata.uid))
+            for member in map(member_of, self._pods.by_index(BY_JOB, job.uid))
             if member is not None
         }
         for created in memory.created.values():
@@ -60,8 +60,8 @@ class Observer:
         return tuple(found.values())
 
     def _group(self, job: Job, memory: JobLedger) -> PodGroup | None:
-        namespace, name = job.metadata.namespace, job.metadata.name
-        group = self._groups.get((namespace, names.job_pod_group_name(name, job.metadata.uid)))
+        namespace, name = job.namespace, job.name
+        group = self._groups.get((namespace, names.job_pod_group_name(name, job.uid)))
         if group is None:
             legacy = self._groups.get((namespace, name))
             group = legacy if legacy is not None and _owned_by(legacy, job) else None
@@ -87,6 +87,4 @@ def _job_uids(pod: Pod) -> tuple[str, ...]:
 
 
 def _owned_by(group: PodGroup, job: Job) -> bool:
-    return any(
-        owner.kind == kinds.JOBS.kind and owner.uid == job.metadata.uid for owner in group.metadata.owner_references
-    )
+    return any(owner.kind == kinds.JOBS.kind and owner.uid == job.uid for owner in group.metadata.owner_references)

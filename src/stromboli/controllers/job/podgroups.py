@@ -37,9 +37,9 @@ def admitted(group: PodGroup | None) -> bool:
 def build(job: Job, priorities: Mapping[str, int]) -> JsonObject:
     """The PodGroup to create. ``priorities`` are the values of the PriorityClasses by name."""
     spec: JsonObject = {
-        "minMember": job.spec.min_available or 0,
+        "minMember": job.spec.min_available,
         "minTaskMember": min_task_member(job),
-        "queue": job.spec.queue or "",
+        "queue": job.spec.queue,
         "minResources": usage.to_wire(min_resources(job, priorities)),
     }
     if job.spec.priority_class_name:
@@ -53,10 +53,10 @@ def build(job: Job, priorities: Mapping[str, int]) -> JsonObject:
         "apiVersion": kinds.POD_GROUPS.api_version,
         "kind": kinds.POD_GROUPS.kind,
         "metadata": {
-            "name": names.job_pod_group_name(job.metadata.name, job.metadata.uid),
-            "namespace": job.metadata.namespace,
-            "labels": dict(job.metadata.labels or {}),
-            "annotations": dict(job.metadata.annotations or {}),
+            "name": names.job_pod_group_name(job.name, job.uid),
+            "namespace": job.namespace,
+            "labels": dict(job.metadata.labels),
+            "annotations": dict(job.metadata.annotations),
             "ownerReferences": [pods.owner_reference(job)],
         },
         "spec": spec,
@@ -66,23 +66,19 @@ def build(job: Job, priorities: Mapping[str, int]) -> JsonObject:
 def changes(job: Job, group: PodGroup, priorities: Mapping[str, int]) -> JsonObject:
     """A merge patch that brings ``group`` up to date, or ``{}`` (spec 02 section 14.2)."""
     spec: JsonObject = {}
-    if group.spec.priority_class_name != (job.spec.priority_class_name or ""):
+    if group.spec.priority_class_name != job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name or None
     wanted = usage.to_wire(min_resources(job, priorities))
     present = group.spec.min_resources
-    if (
-        group.spec.min_member != (job.spec.min_available or 0)
-        or present is None
-        or not quantities.equal(present, wanted)
-    ):
+    if group.spec.min_member != job.spec.min_available or present is None or not quantities.equal(present, wanted):
         # A merge patch keeps what it does not name: resources that are no longer asked for must be taken out.
-        spec["minMember"] = job.spec.min_available or 0
+        spec["minMember"] = job.spec.min_available
         spec["minResources"] = {**dict.fromkeys(present or {}), **wanted}
     members = {task: n for task, n in min_task_member(job).items() if group.spec.min_task_member.get(task) != n}
     if members:
         spec["minTaskMember"] = members
     policies = sub_group_policies(job)
-    if _policies_differ(policies, group.spec.sub_group_policy, {pods.task_name(task) for task in job.spec.tasks or ()}):
+    if _policies_differ(policies, group.spec.sub_group_policy, {pods.task_name(task) for task in job.spec.tasks}):
         spec["subGroupPolicy"] = [to_builtins(policy) for policy in policies]
     return {"spec": spec} if spec else {}
 
@@ -97,7 +93,7 @@ def _policies_differ(wanted: Sequence[SubGroupPolicy], present: Sequence[SubGrou
 
 def min_task_member(job: Job) -> dict[str, int]:
     """Pods that each task needs for the gang."""
-    return {pods.task_name(task): _required(task) for task in job.spec.tasks or ()}
+    return {pods.task_name(task): _required(task) for task in job.spec.tasks}
 
 
 def _required(task: TaskSpec) -> int:
@@ -106,12 +102,12 @@ def _required(task: TaskSpec) -> int:
     policy = task.partition_policy
     if policy is not None and policy.min_partitions and policy.partition_size:
         return policy.min_partitions * policy.partition_size
-    return task.replicas or 0
+    return task.replicas
 
 
 def sub_group_policies(job: Job) -> list[SubGroupPolicy]:
     """One sub-gang policy for each partitioned task."""
-    return [_sub_group_policy(task) for task in job.spec.tasks or () if task.partition_policy is not None]
+    return [_sub_group_policy(task) for task in job.spec.tasks if task.partition_policy is not None]
 
 
 def _sub_group_policy(task: TaskSpec) -> SubGroupPolicy:
@@ -121,8 +117,8 @@ def _sub_group_policy(task: TaskSpec) -> SubGroupPolicy:
     return SubGroupPolicy(
         name=name,
         network_topology=_topology(topology) if topology is not None else None,
-        sub_group_size=policy.partition_size or 0,
-        min_sub_groups=policy.min_partitions or 0,
+        sub_group_size=policy.partition_size,
+        min_sub_groups=policy.min_partitions,
         label_selector=LabelSelector(match_labels={names.TASK_SPEC: name}),
         match_label_keys=(names.PARTITION_ID,),
     )
@@ -146,8 +142,8 @@ def _job_topology(topology: NetworkTopologySpec) -> NetworkTopology:
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> usage.Usage:
     """Usage of the gang's first ``minAvailable`` pods, tasks of higher priority first (spec 02 section 15)."""
-    tasks = sorted(job.spec.tasks or (), key=lambda task: -_priority(task, priorities))
-    taken = _taken(tasks, job.spec.min_available or 0)
+    tasks = sorted(job.spec.tasks, key=lambda task: -_priority(task, priorities))
+    taken = _taken(tasks, job.spec.min_available)
     return usage.total((number, task_usage(task)) for task, number in zip(tasks, taken, strict=True))
 
 
@@ -163,8 +159,8 @@ def _priority(task: TaskSpec, priorities: Mapping[str, int]) -> int:
 
 def _taken(tasks: Sequence[TaskSpec], wanted: int) -> list[int]:
     """Pods each task contributes to a gang of ``wanted``."""
-    everything = [task.replicas or 0 for task in tasks]
-    if wanted < sum(_own_minimum(task, task.replicas or 0) for task in tasks):
+    everything = [task.replicas for task in tasks]
+    if wanted < sum(_own_minimum(task, task.replicas) for task in tasks):
         return _fill(everything, wanted)
     first = _fill([_own_minimum(task, 0) for task in tasks], wanted)
     rest = [_surplus(task) for task in tasks]
@@ -177,7 +173,7 @@ def _own_minimum(task: TaskSpec, otherwise: int) -> int:
 
 
 def _surplus(task: TaskSpec) -> int:
-    return (task.replicas or 0) - _own_minimum(task, 0)
+    return task.replicas - _own_minimum(task, 0)
 
 
 def _fill(limits: Sequence[int], wanted: int) -> list[int]:

@@ -30,8 +30,8 @@ def owner_reference(job: Job) -> JsonObject:
     return {
         "apiVersion": kinds.JOBS.api_version,
         "kind": kinds.JOBS.kind,
-        "name": job.metadata.name,
-        "uid": job.metadata.uid,
+        "name": job.name,
+        "uid": job.uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }
@@ -41,7 +41,7 @@ def partition_id(task: TaskSpec, index: int) -> str | None:
     """Partition of a replica, or None when the task is not partitioned. Division truncates toward zero."""
     if task.partition_policy is None:
         return None
-    size = task.partition_policy.partition_size or 0
+    size = task.partition_policy.partition_size
     return str(int(index / size)) if size > 0 else "0"
 
 
@@ -52,8 +52,8 @@ def build(job: Job, task: TaskSpec, index: int, *, forwarded: bool = False) -> J
         "apiVersion": kinds.PODS.api_version,
         "kind": kinds.PODS.kind,
         "metadata": {
-            "name": names.job_pod_name(job.metadata.name, task_name(task), index),
-            "namespace": job.metadata.namespace,
+            "name": names.job_pod_name(job.name, task_name(task), index),
+            "namespace": job.namespace,
             "ownerReferences": [owner_reference(job)],
             "labels": {**_section(template, "labels"), **_labels(job, task, index, forwarded)},
             "annotations": {**_section(template, "annotations"), **_annotations(job, task, index, forwarded)},
@@ -75,16 +75,16 @@ def _section(template: Mapping[str, Any], field: str) -> dict[str, str]:
 
 
 def _annotations(job: Job, task: TaskSpec, index: int, forwarded: bool) -> dict[str, str]:
-    name, given = job.metadata.name, job.metadata.annotations or {}
+    name, given = job.name, job.metadata.annotations
     notes = {
         names.TASK_INDEX: str(index),
         names.TASK_SPEC: task_name(task),
-        names.GROUP_NAME: names.job_pod_group_name(name, job.metadata.uid),
+        names.GROUP_NAME: names.job_pod_group_name(name, job.uid),
         names.JOB_NAME: name,
-        names.QUEUE_NAME: job.spec.queue or "",
-        names.JOB_VERSION: str(job.status.version or 0),
+        names.QUEUE_NAME: job.spec.queue,
+        names.JOB_VERSION: str(job.status.version),
         names.TEMPLATE_UID: f"{name}-{task_name(task)}",
-        names.JOB_RETRY_COUNT: str(job.status.retry_count or 0),
+        names.JOB_RETRY_COUNT: str(job.status.retry_count),
     }
     if task.topology_policy:
         notes[names.NUMA_TOPOLOGY_POLICY] = str(task.topology_policy)
@@ -98,13 +98,13 @@ def _annotations(job: Job, task: TaskSpec, index: int, forwarded: bool) -> dict[
 
 
 def _labels(job: Job, task: TaskSpec, index: int, forwarded: bool) -> dict[str, str]:
-    given = job.metadata.labels or {}
+    given = job.metadata.labels
     labels = {
         names.TASK_INDEX: str(index),
-        names.JOB_NAME: job.metadata.name,
+        names.JOB_NAME: job.name,
         names.TASK_SPEC: task_name(task),
-        names.JOB_NAMESPACE: job.metadata.namespace,
-        names.QUEUE_NAME: job.spec.queue or "",
+        names.JOB_NAMESPACE: job.namespace,
+        names.QUEUE_NAME: job.spec.queue,
     }
     labels |= {key: given[key] for key in _FROM_JOB_LABELS if key in given}
     partition = partition_id(task, index)
@@ -126,7 +126,7 @@ def _inherit(spec: MutableMapping[str, Any], job: Job) -> None:
 def _mount_volumes(pod: JsonObject, job: Job) -> None:
     """Mount the job's claims in every container (not in init containers). A claim named twice is mounted once."""
     spec, seen = pod["spec"], set[str]()
-    for volume in job.spec.volumes or ():
+    for volume in job.spec.volumes:
         claim = volume.volume_claim_name
         if not claim or claim in seen:
             continue
@@ -143,7 +143,7 @@ def _append(holder: MutableMapping[str, Any], field: str, item: JsonObject) -> N
 
 def _volume_name(job: Job, pod: str, claim: str) -> str:
     """``<job>-<12 characters>``. Derived instead of drawn, so that building a pod twice gives the same pod."""
-    return f"{job.metadata.name}-{digest(job.metadata.uid, str(job.status.version or 0), pod, claim)}"
+    return f"{job.name}-{digest(job.uid, str(job.status.version), pod, claim)}"
 
 
 def digest(*parts: str) -> str:

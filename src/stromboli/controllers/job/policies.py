@@ -38,7 +38,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The action an occurrence leads to. ``delay`` is in seconds; 0 acts at once. ``spelled`` is the action as given."""
+    """The action an occurrence leads to. ``delay`` is in seconds; 0 is at once. ``spelled`` is the action as given."""
 
     action: Action
     spelled: str
@@ -51,13 +51,13 @@ _NEVER_POLICED = frozenset({Happening.OUT_OF_SYNC, Happening.COMMAND_ISSUED, Hap
 
 def resolve(job: Job, occurrence: Occurrence) -> Resolution:
     """The first hit of spec 02 section 7.1: command, stale identity, task policies, job policies, plain sync."""
-    if occurrence.job_uid and occurrence.job_uid != job.metadata.uid:
+    if occurrence.job_uid and occurrence.job_uid != job.uid:
         return SYNC
     if occurrence.action is not None:
         return Resolution(phases.action_of(occurrence.action), occurrence.action)
     if occurrence.event in _NEVER_POLICED or _outdated(job, occurrence):
         return SYNC
-    for policy in (*_task_policies(job, occurrence.task), *(job.spec.policies or ())):
+    for policy in (*_task_policies(job, occurrence.task), *(job.spec.policies)):
         if _matches(policy, occurrence):
             spelled = policy.action or Action.SYNC_JOB.value
             return Resolution(phases.action_of(spelled), spelled, _delay(policy))
@@ -65,21 +65,22 @@ def resolve(job: Job, occurrence: Occurrence) -> Resolution:
 
 
 def _outdated(job: Job, occurrence: Occurrence) -> bool:
-    return occurrence.version is not None and occurrence.version < (job.status.version or 0)
+    return occurrence.version is not None and occurrence.version < job.status.version
 
 
 def _task_policies(job: Job, task: str) -> Iterable[LifecyclePolicy]:
     if not task:
         return ()
-    return next((one.policies or () for one in job.spec.tasks or () if pods.task_name(one) == task), ())
+    return next((one.policies for one in job.spec.tasks if pods.task_name(one) == task), ())
 
 
 def _matches(policy: LifecyclePolicy, occurrence: Occurrence) -> bool:
-    named = {str(event) for event in (*(policy.events or ()), policy.event) if event}
-    if occurrence.event and (occurrence.event in named or Happening.ANY in named):
-        # A pod is pending for a moment in every life; only staying pending for long is worth a reaction.
-        if occurrence.event != Happening.POD_PENDING or policy.timeout is not None:
-            return True
+    triggers = policy.triggers()
+    named = bool(occurrence.event) and (occurrence.event in triggers or Happening.ANY in triggers)
+    # A pod is pending for a moment in every life; only staying pending for long is worth a reaction.
+    passing = occurrence.event == Happening.POD_PENDING and policy.timeout is None
+    if named and not passing:
+        return True
     return policy.exit_code is not None and policy.exit_code == occurrence.exit_code
 
 

@@ -135,10 +135,10 @@ def tally(job: Job, draft: Draft) -> phases.Tally:
     """What the next-phase rules see of a pass."""
     count = draft.count
     return phases.Tally(
-        min_available=job.spec.min_available or 0,
+        min_available=job.spec.min_available,
         tasks=tuple(
-            phases.TaskTally(task.replicas or 0, task.min_available, count.succeeded_of(pods.task_name(task)))
-            for task in job.spec.tasks or ()
+            phases.TaskTally(task.replicas, task.min_available, count.succeeded_of(pods.task_name(task)))
+            for task in job.spec.tasks
         ),
         min_success=job.spec.min_success,
         retry_count=draft.retry_count,
@@ -148,7 +148,7 @@ def tally(job: Job, draft: Draft) -> phases.Tally:
         succeeded=count["Succeeded"],
         failed=count["Failed"],
         terminating=count.terminating,
-        recorded_min_available=job.status.min_available or 0,
+        recorded_min_available=job.status.min_available,
     )
 
 

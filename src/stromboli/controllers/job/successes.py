@@ -16,7 +16,7 @@ _PREFIX = "succeeded-"
 
 def of(job: Job, task: str) -> frozenset[int]:
     """Indexes of the task's replicas that are known to have succeeded."""
-    return indexes.parse((job.status.controlled_resources or {}).get(_PREFIX + task, ""))
+    return indexes.parse(job.status.controlled_resources.get(_PREFIX + task, ""))
 
 
 def record(controlled: dict[str, str], succeeded: Mapping[str, frozenset[int]]) -> None:

@@ -68,12 +68,12 @@ def _draft(view: Observed, phase: Phase) -> status.Draft:
     return status.Draft(
         phase=phase,
         count=killing.count(view.members, (), killing.remembered_successes(view)),
-        version=stored.version or 0,
-        retry_count=stored.retry_count or 0,
-        min_available=view.job.spec.min_available or 0,
-        controlled=dict(stored.controlled_resources or {}),
-        reason=stored.state.reason or "",
-        message=stored.state.message or "",
+        version=stored.version,
+        retry_count=stored.retry_count,
+        min_available=view.job.spec.min_available,
+        controlled=dict(stored.controlled_resources),
+        reason=stored.state.reason,
+        message=stored.state.message,
     )
 
 
@@ -88,7 +88,7 @@ def _outcome(view: Observed, draft: status.Draft) -> tuple[str, str]:
 
 
 def _forwarding(view: Observed) -> list[Operation]:
-    if not _forwarded(view) or (view.job.metadata.annotations or {}).get(names.JOB_FORWARDING) == "true":
+    if not _forwarded(view) or (view.job.metadata.annotations).get(names.JOB_FORWARDING) == "true":
         return []
     return [PatchJob({"metadata": {"annotations": {names.JOB_FORWARDING: "true"}}})]
 
@@ -125,7 +125,7 @@ def _pod_group(view: Observed) -> list[Operation]:
         made.append(PatchPodGroup(view.group.name, patch))
     told = podgroups.complaint(view.group)
     if told is not None:
-        subject = f"PodGroup {view.job.metadata.namespace}:{view.job.metadata.name}"
+        subject = f"PodGroup {view.job.namespace}:{view.job.name}"
         made.append(
             RecordEvent(EventType.WARNING, "PodGroupPending", f"{subject} {told.type.lower()}, reason: {told.message}")
         )
@@ -160,7 +160,7 @@ def _moves(view: Observed) -> _Moves:
     leftovers = killing.unfinished(view)
     moves = _Moves(removed=[*leftovers, *(one for one in view.members if one.marked and not one.terminating)])
     if podgroups.admitted(view.group):
-        for task in view.job.spec.tasks or ():
+        for task in view.job.spec.tasks:
             _move_task(view, task, moves)
     moves.removed = list({one.uid: one for one in moves.removed}.values())
     return moves
@@ -168,9 +168,9 @@ def _moves(view: Observed) -> _Moves:
 
 def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:
     """Missing replicas are ordered unless they have succeeded already; surplus ones are removed."""
-    name, replicas = pods.task_name(task), task.replicas or 0
+    name, replicas = pods.task_name(task), task.replicas
     present = {one.name: one for one in view.members if one.task == name}
-    expected = {names.job_pod_name(view.job.metadata.name, name, index): index for index in range(replicas)}
+    expected = {names.job_pod_name(view.job.name, name, index): index for index in range(replicas)}
     moves.removed += [one for key, one in present.items() if key not in expected and not one.terminating]
     done = successes.of(view.job, name)
     missing = [index for key, index in expected.items() if key not in present and index not in done]

@@ -16,7 +16,7 @@ from stromboli.kube.json import JsonObject
 
 def naming(view: Observed) -> PatchJob | None:
     """The patch that names volumes without a name; None when all have one."""
-    volumes = view.job.spec.volumes or ()
+    volumes = view.job.spec.volumes
     if all(volume.volume_claim_name for volume in volumes):
         return None
     wire: list[JsonObject] = []
@@ -30,14 +30,14 @@ def naming(view: Observed) -> PatchJob | None:
 def _generated(view: Observed, position: int) -> str:
     """``<job>-pvc-<12 characters>`` that no claim has yet; the same one however often it is asked for."""
     for attempt in range(100):
-        name = _prefix(view.job) + pods.digest(view.job.metadata.uid, "volume", str(position), str(attempt))
+        name = _prefix(view.job) + pods.digest(view.job.uid, "volume", str(position), str(attempt))
         if name not in view.claims:
             return name
     raise Refused("PVCError", "Failed to create PVC, err: no free name was found in 100 attempts")
 
 
 def _prefix(job: Job) -> str:
-    return f"{job.metadata.name}-pvc-"
+    return f"{job.name}-pvc-"
 
 
 def claims(view: Observed) -> tuple[list[Operation], dict[str, str]]:
@@ -48,14 +48,14 @@ def claims(view: Observed) -> tuple[list[Operation], dict[str, str]]:
     """
     wanted: list[Operation] = []
     controlled: dict[str, str] = {}
-    for volume in view.job.spec.volumes or ():
-        name = volume.volume_claim_name or ""
+    for volume in view.job.spec.volumes:
+        name = volume.volume_claim_name
         if name not in view.claims:
             if not volume.volume_claim or not name.startswith(_prefix(view.job)):
                 raise Refused(
                     "PVCError",
-                    f"Failed to create PVC, err: pvc {name} is not found, the job will be in the Pending state until the"
-                    " PVC is created",
+                    f"Failed to create PVC, err: pvc {name} is not found, "
+                    "the job will be in the Pending state until the PVC is created",
                 )
             wanted.append(CreateClaim(_claim(view.job, name, dict(volume.volume_claim))))
         controlled[f"volume-pvc-{name}"] = name
@@ -68,7 +68,7 @@ def _claim(job: Job, name: str, spec: JsonObject) -> JsonObject:
         "kind": kinds.PERSISTENT_VOLUME_CLAIMS.kind,
         "metadata": {
             "name": name,
-            "namespace": job.metadata.namespace,
+            "namespace": job.namespace,
             "ownerReferences": [pods.owner_reference(job)],
         },
         "spec": spec,

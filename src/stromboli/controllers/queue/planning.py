@@ -1,7 +1,7 @@
 """Planning for queues: from a queue, its neighbours and an action to what is to be written. Pure.
 
-A queue that was closed because its parent closed carries the annotation ``volcano.sh/closed-by-parent: "true"`` and opens
-again with its parent; one that somebody closed by name does not. Spec 03 section 4.3.
+A queue that was closed because its parent closed carries the annotation ``volcano.sh/closed-by-parent: "true"`` and
+opens again with its parent; one that somebody closed by name does not. Spec 03 section 4.3.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def configured(job: Job) -> tuple[JobPlugin, ...]:
     Raises:
         PluginError: the job names a plugin that does not exist.
     """
-    made = [_plugin_class(name)(list(arguments or ())) for name, arguments in (job.spec.plugins or {}).items()]
+    made = [_plugin_class(name)(arguments) for name, arguments in job.spec.plugins.items()]
     return tuple(sorted(made, key=lambda plugin: (plugin.order, plugin.name)))
 
 

@@ -67,7 +67,7 @@ class Ssh:
     def config(self, job: Job) -> str:
         """``~/.ssh/config`` for all hosts of the job."""
         lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
-        for task in job.spec.tasks or ():
+        for task in job.spec.tasks:
             for index in range(replicas_with_hosts(task)):
                 hostname, subdomain = host(job, task, index)
                 lines += [f"Host {hostname}", f"  HostName {hostname}.{subdomain}", f"  Port {self._port}"]
@@ -88,7 +88,7 @@ def _generate() -> tuple[str, str]:
 
 
 def _secret_name(job: Job) -> str:
-    return f"{job.metadata.name}-ssh"
+    return f"{job.name}-ssh"
 
 
 def _encoded(files: dict[str, str]) -> dict[str, str]:

@@ -30,9 +30,9 @@ class Svc:
         """Give the pod its host name, the hosts of every task in its environment and under ``/etc/volcano``."""
         spec, config_map = pod["spec"], _config_map_name(replica.job)
         spec["hostname"] = spec.get("hostname") or pod["metadata"]["name"]
-        spec["subdomain"] = spec.get("subdomain") or replica.job.metadata.name
+        spec["subdomain"] = spec.get("subdomain") or replica.job.name
         append(spec, "volumes", {"name": config_map, "configMap": {"name": config_map}})
-        variables = [name for task in replica.job.spec.tasks or () for name in _variables(task)]
+        variables = [name for task in replica.job.spec.tasks for name in _variables(task)]
         for container in every_container(pod):
             append(container, "env", *(_from_config_map(name, config_map) for name in variables))
             append(container, "volumeMounts", {"name": config_map, "mountPath": names.SVC_MOUNT_PATH})
@@ -47,8 +47,8 @@ class Svc:
             stale=lambda existing: existing.get("data") != data,
             always=True,
         )
-        service = Attachment(kind=kinds.SERVICES, name=job.metadata.name, build=lambda: self._service(job))
-        policy = Attachment(kind=kinds.NETWORK_POLICIES, name=job.metadata.name, build=lambda: _network_policy(job))
+        service = Attachment(kind=kinds.SERVICES, name=job.name, build=lambda: self._service(job))
+        policy = Attachment(kind=kinds.NETWORK_POLICIES, name=job.name, build=lambda: _network_policy(job))
         return (config_map, service, policy) if self._isolate else (config_map, service)
 
     def _service(self, job: Job) -> JsonObject:
@@ -61,7 +61,7 @@ class Svc:
 def host_data(job: Job) -> dict[str, str]:
     """Data of the ConfigMap: for each task its hosts by line, its hosts by comma, and their number."""
     data: dict[str, str] = {}
-    for task in job.spec.tasks or ():
+    for task in job.spec.tasks:
         hosts = [address(job, task, index) for index in range(replicas_with_hosts(task))]
         by_comma, number = _variables(task)
         data[f"{pods.task_name(task).replace('-', '_')}.host"] = "\n".join(hosts)
@@ -80,11 +80,11 @@ def _from_config_map(name: str, config_map: str) -> JsonObject:
 
 
 def _config_map_name(job: Job) -> str:
-    return f"{job.metadata.name}-svc"
+    return f"{job.name}-svc"
 
 
 def _selector(job: Job) -> dict[str, str]:
-    return {names.JOB_NAME: job.metadata.name, names.JOB_NAMESPACE: job.metadata.namespace}
+    return {names.JOB_NAME: job.name, names.JOB_NAMESPACE: job.namespace}
 
 
 def _network_policy(job: Job) -> JsonObject:
