@@ -1,0 +1,122 @@
+"""``python -m benchmarks [SCENARIO ...]``: one JSON object a line on standard output, nothing else.
+
+Every scenario is measured in a process of its own, so that memory figures do not add up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Iterable
+
+import orjson
+
+from benchmarks.scenarios import SCENARIOS, Scenario, bench_policy
+from stromboli.api import core
+from stromboli.scheduler.actions import ACTIONS
+from stromboli.scheduler.core.cycle import run
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.results import CycleResult
+from stromboli.scheduler.plugins import built_in
+
+RUNS = 3
+NOW = core.timestamp("2026-01-02T00:00:00Z")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures the scenarios named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"some of {', '.join(SCENARIOS)}")
+    parser.add_argument("--here", action="store_true", help="measure in this process (for profilers)")
+    options = parser.parse_args(arguments)
+    names = options.scenarios or os.environ.get("SCENARIOS", "").split() or list(SCENARIOS)
+    unknown = [name for name in names if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    return _measure_here(names) if options.here else _measure_apart(names)
+
+
+def _measure_apart(names: Iterable[str]) -> int:
+    failed = 0
+    for name in names:
+        failed |= subprocess.call([sys.executable, "-m", "benchmarks", "--here", name])
+    return failed
+
+
+def _measure_here(names: Iterable[str]) -> int:
+    for name in names:
+        sys.stdout.write(orjson.dumps(measure(SCENARIOS[name])).decode() + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+def measure(scenario: Scenario) -> dict[str, object]:
+    """The figures of one scenario."""
+    calibration = min(timeit.repeat("sum(range(1000000))", number=10, repeat=5))
+    seconds, results, mirror = _repeated(scenario) if scenario.repeated else _fresh(scenario)
+    first, last = results[0], results[-1]
+    if len(first.binds) != scenario.binds:
+        raise SystemExit(f"{scenario.name} bound {len(first.binds)} pods instead of {scenario.binds}: {first.problems}")
+    return {
+        "scenario": scenario.name,
+        "seconds": round(statistics.median(seconds), 5),
+        "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "binds": len(first.binds),
+        "nodes": scenario.nodes,
+        "tasks": len(mirror.tasks),
+        "calibration": round(calibration, 3),
+        "detail": {
+            "runs": [round(one, 5) for one in seconds],
+            **{" ".join(filter(None, key)): round(value, 5) for key, value in last.timings.items()},
+        },
+    }
+
+
+def _cycle(mirror: Mirror, number: int, *, topology: bool) -> tuple[float, CycleResult]:
+    started = time.perf_counter()
+    result = run(
+        mirror,
+        bench_policy(topology=topology),
+        NOW,
+        session_id=f"cycle-{number}",
+        plugins=built_in().factories,
+        actions=ACTIONS,
+        clock=time.perf_counter,
+    )
+    return time.perf_counter() - started, result
+
+
+def _fresh(scenario: Scenario) -> tuple[list[float], list[CycleResult], Mirror]:
+    """A new cluster for every cycle."""
+    seconds, results, mirror = [], [], Mirror()
+    for number in range(RUNS):
+        mirror = scenario.mirror()
+        elapsed, result = _cycle(mirror, number, topology=bool(scenario.racks))
+        seconds.append(elapsed)
+        results.append(result)
+    return seconds, results, mirror
+
+
+def _repeated(scenario: Scenario) -> tuple[list[float], list[CycleResult], Mirror]:
+    """Several cycles over one cluster, the first left out: nothing is new except one gang, if there is one."""
+    mirror = scenario.mirror()
+    results, seconds = [], []
+    for number in range(RUNS + 1):
+        elapsed, result = _cycle(mirror, number, topology=False)
+        results.append(result)
+        if number:
+            seconds.append(elapsed)
+        if scenario.name == "S4":
+            for bind in result.binds:
+                mirror.bind_failed(bind.task.uid)
+    return seconds, results, mirror
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""The clusters that are measured; generated the same every time.
+
+Nodes offer 32 cpu, 256Gi and 110 pods and carry the label ``zone=z{i % 4}``. Gangs live in namespace ``ns`` and queue
+``default`` of weight 1, with ``minResources`` set and ``minMember`` equal to their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from stromboli.api import core
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.policy import PluginOption, Policy, Switches
+from stromboli.testing.builders import node, pod, pod_group, queue
+
+UNPREEMPTABLE = Switches(preemptable=False)
+
+
+def bench_policy(*, topology: bool = False) -> Policy:
+    """The policy that the original was measured with."""
+    first = (PluginOption("priority"), PluginOption("gang", UNPREEMPTABLE), PluginOption("conformance"))
+    second = [
+        PluginOption("overcommit"),
+        PluginOption("drf", UNPREEMPTABLE),
+        PluginOption("predicates"),
+        PluginOption("proportion"),
+        PluginOption("nodeorder"),
+        PluginOption("binpack"),
+    ]
+    if topology:
+        second.append(PluginOption("network-topology-aware"))
+    return Policy(actions=("enqueue", "allocate", "backfill"), tiers=(first, tuple(second)))
+
+
+@dataclass(frozen=True)
+class Gangs:
+    """Equal gangs of equal pods."""
+
+    count: int
+    size: int
+    cpu: str = "1"
+    memory: str = "1Gi"
+    tier: int | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A cluster and what waits in it."""
+
+    name: str
+    nodes: int
+    gangs: Gangs
+    running_per_node: int = 0
+    binds: int = 0
+    """Pods that the first cycle must bind."""
+    repeated: bool = False
+    """Measured is the median cycle after the first, over the same mirror."""
+    racks: int = 0
+    """Nodes per rack, and racks per spine, when there are HyperNodes."""
+
+    def mirror(self) -> Mirror:
+        """The cluster, fed as events."""
+        mirror = Mirror()
+        mirror.apply_queue(queue().build())
+        for index in range(self.nodes):
+            labelled = node(f"n{index:05}").offer(cpu=32, memory="256Gi").label(zone=f"z{index % 4}")
+            mirror.apply_node(labelled.build())
+        for resource in self._hyper_nodes():
+            mirror.apply_hyper_node(resource)
+        self._run(mirror)
+        self._wait(mirror)
+        return mirror
+
+    def _run(self, mirror: Mirror) -> None:
+        for index in range(self.nodes if self.running_per_node else 0):
+            group = f"running-{index:05}"
+            mirror.apply_pod_group(pod_group(group).members(self.running_per_node).phase("Running").build())
+            for member in range(self.running_per_node):
+                running = pod(f"{group}-{member}").group(group).request(cpu="1", memory="1Gi").on(f"n{index:05}")
+                mirror.apply_pod(running.build())
+
+    def _wait(self, mirror: Mirror) -> None:
+        gangs = self.gangs
+        for index in range(gangs.count):
+            name = f"gang-{index:04}"
+            group = pod_group(name).members(gangs.size).phase("Pending").born(index)
+            group = group.reserve(cpu=_times(gangs.cpu, gangs.size), memory=_times(gangs.memory, gangs.size))
+            if gangs.tier is not None:
+                group = group.topology("hard", gangs.tier)
+            mirror.apply_pod_group(group.build())
+            member = pod("").group(name).request(cpu=gangs.cpu, memory=gangs.memory).born(index)
+            for number in range(gangs.size):
+                mirror.apply_pod(replace(member, name=f"{name}-worker-{number}").build())
+
+    def _hyper_nodes(self) -> Iterator[core.HyperNode]:
+        if not self.racks:
+            return
+        racks = self.nodes // self.racks
+        for rack in range(racks):
+            members = tuple(f"n{rack * self.racks + index:05}" for index in range(self.racks))
+            yield _hyper_node(f"rack-{rack:03}", 1, members, "Node")
+        spines = racks // self.racks
+        for spine in range(spines):
+            members = tuple(f"rack-{spine * self.racks + index:03}" for index in range(self.racks))
+            yield _hyper_node(f"spine-{spine:02}", 2, members, "HyperNode")
+        yield _hyper_node("top", 3, tuple(f"spine-{spine:02}" for spine in range(spines)), "HyperNode")
+
+
+def _hyper_node(name: str, tier: int, members: tuple[str, ...], kind: str) -> core.HyperNode:
+    named = (core.MemberSelector(exact_match=core.MemberExactMatch(name=member)) for member in members)
+    spec = core.HyperNodeSpec(
+        tier=tier, members=tuple(core.HyperNodeMember(type=kind, selector=selector) for selector in named)
+    )
+    return core.HyperNode(metadata=core.ObjectMeta(name=name, uid=name), spec=spec)
+
+
+def _times(quantity: str, count: int) -> str:
+    digits = quantity.rstrip("GMKi")
+    return f"{round(float(digits) * count)}{quantity[len(digits) :]}"
+
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("S1", 1000, Gangs(20, 100), binds=2000),
+        Scenario("S2", 1000, Gangs(100, 100), binds=10000),
+        Scenario("S3", 5000, Gangs(5, 100), binds=500),
+        Scenario("S4", 5000, Gangs(1, 10), running_per_node=10, binds=10, repeated=True),
+        Scenario("S5", 1000, Gangs(100, 100), binds=10000, repeated=True),
+        Scenario("S8", 4096, Gangs(16, 256, "16", "64Gi", tier=2), binds=4096, racks=16),
+    )
+}
