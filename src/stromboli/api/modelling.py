@@ -129,14 +129,14 @@ class Model(BaseModel):
         wire: dict[str, object] = {}
         aliases, given = _aliases(type(self)), self.model_fields_set
         for name, value in self.__dict__.items():
-            if value is None:
+            set_here = name in given
+            if value is None or not (set_here or value):
                 continue
-            if isinstance(value, list | dict | Model):
-                dumped = _dump(value)
-                if dumped or name in given:
-                    wire[aliases[name]] = dumped
-            elif name in given:
-                wire[aliases[name]] = value
+            if value.__class__ in _SCALARS:
+                if set_here:
+                    wire[aliases[name]] = value
+            elif (dumped := _dump(value)) or set_here:
+                wire[aliases[name]] = dumped
         if self.model_extra:
             wire.update((key, value) for key, value in self.model_extra.items() if value is not None)
         return wire
@@ -178,6 +178,7 @@ _WORDS = {
     "model_attributes_type": "must be an object",
     "missing": "is required",
 }
+_SCALARS = frozenset({str, int, float, bool})
 _UNION_BRANCHES = frozenset({"int", "float", "str"})
 
 
@@ -196,13 +197,13 @@ def _quote(value: object) -> str:
 
 
 def _dump(value: object) -> object:
-    if isinstance(value, Model):
-        return value.to_wire()
+    if value.__class__ in _SCALARS:
+        return value
     if isinstance(value, list):
         return [_dump(item) for item in value]
     if isinstance(value, dict):
         return {key: _dump(item) for key, item in value.items() if item is not None}
-    return value
+    return value.to_wire() if isinstance(value, Model) else value
 
 
 @cache

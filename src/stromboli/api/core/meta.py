@@ -32,6 +32,11 @@ class OwnerReference(Struct, frozen=True, kw_only=True):
     block_owner_deletion: bool = False
 
 
+@lru_cache(maxsize=16384)
+def _shared_owners(owners: tuple[OwnerReference, ...]) -> tuple[OwnerReference, ...]:
+    return owners
+
+
 class ObjectMeta(Struct, frozen=True, kw_only=True):
     """``metav1.ObjectMeta`` without managed fields."""
 
@@ -48,6 +53,11 @@ class ObjectMeta(Struct, frozen=True, kw_only=True):
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Share owner references: all pods of a Job have the same."""
+        if self.owner_references:
+            msgspec.structs.force_setattr(self, "owner_references", _shared_owners(self.owner_references))
 
 
 class Object(Struct, frozen=True, kw_only=True):
