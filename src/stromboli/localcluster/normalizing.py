@@ -9,7 +9,7 @@ import orjson
 from stromboli.localcluster import statuses
 from stromboli.localcluster.catalog import ServedKind
 from stromboli.localcluster.requests import WriteOptions
-from stromboli.localcluster.schemas import canonical, defaulting, pruning, rules, typing, validating
+from stromboli.localcluster.schemas import canonical, defaulting, pruning, requiring, rules, typing, validating
 from stromboli.localcluster.schemas.reflection import metadata_schema
 from stromboli.localcluster.statuses import Cause
 from stromboli.localcluster.storage import Object
@@ -29,8 +29,7 @@ def decoded(
     400 when it is of another kind, in another namespace or of wrong types; unknown fields are refused, warned of or
     dropped as ``options.field_validation`` says.
     """
-    new = copy(obj)
-    _identify(served, new)
+    new = _identified(served, copy(obj))
     _place(served, new, namespace, name)
     _decode(served, new, options)
     return new
@@ -47,7 +46,7 @@ def applied(served: ServedKind, configuration: Object, namespace: str | None, na
     return decoded(served, new, namespace, options, name)
 
 
-def _identify(served: ServedKind, new: Object) -> None:
+def _identified(served: ServedKind, new: Object) -> Object:
     kind = served.kind
     if not isinstance(new.get("metadata", {}), dict | None):
         metadata_type = typing.json_type(new["metadata"])
@@ -61,6 +60,7 @@ def _identify(served: ServedKind, new: Object) -> None:
         )
     if name != kind.kind:
         raise statuses.bad_request(f"the kind in the data ({name}) does not match the expected kind ({kind.kind})")
+    return {"apiVersion": api_version, "kind": name, "metadata": new["metadata"], **new}
 
 
 def _place(served: ServedKind, new: Object, namespace: str | None, name: str | None) -> None:
@@ -126,6 +126,8 @@ def validate(served: ServedKind, new: Object, old: Object | None, subresource: s
     causes = metadata_checks.check(served.kind, new, old)
     if served.is_custom:
         causes += _custom(served, new, old)
+    elif subresource != "status":
+        causes += requiring.check(served.schema, new)
     if served.strategy is not None and subresource != "status":
         causes += served.strategy.validate(new, old)
     if causes:

@@ -21,6 +21,7 @@ from stromboli.api import kinds
 from stromboli.api.kinds import Kind
 from stromboli.localcluster import deleting, identities, normalizing, scaling, statuses, updating
 from stromboli.localcluster.catalog import Catalog, Names, ServedKind
+from stromboli.localcluster.crds import definitions
 from stromboli.localcluster.extending import Admission, AdmissionRequest, Handler, Operation, Subresource
 from stromboli.localcluster.patching import fields, patches
 from stromboli.localcluster.requests import (
@@ -135,7 +136,7 @@ class Registry:
             if self.store.get(key) is not None:
                 raise Exists(key)
             return new
-        return self.store.create(key, new).object
+        return self._followed(served, self.store.create(key, new).object)
 
     async def update(
         self,
@@ -263,10 +264,12 @@ class Registry:
         if options.dry_run:
             return new
         if deleting.is_finished(served, new):
-            return self.store.remove(old.key, old.revision).object
+            gone = self.store.remove(old.key, old.revision).object
+            self._unfollowed(served, gone)
+            return {**new, "metadata": {**new["metadata"], "resourceVersion": gone["metadata"]["resourceVersion"]}}
         if new == present:
             return present
-        return self.store.replace(old.key, new, old.revision).object
+        return self._followed(served, self.store.replace(old.key, new, old.revision).object)
 
     # Deleting
 
@@ -277,10 +280,13 @@ class Registry:
         served = self.served(kind)
         for _ in range(ATTEMPTS):
             old = self.read(kind, namespace, name)
-            identities.check_preconditions(kind, old.object, options.uid, options.resource_version)
+            identities.check_deletion_preconditions(kind, old.object, options.uid, options.resource_version)
             await self._admit_deletion(served, old.object, options)
             try:
-                return self._delete(served, old, options)
+                deleted = self._delete(served, old, options)
+                if served.kind == kinds.CUSTOM_RESOURCE_DEFINITIONS and not options.dry_run:
+                    await self._delete_instances(deleted.obj)
+                return deleted
             except Stale:
                 continue
             except Missing as error:
@@ -292,7 +298,9 @@ class Registry:
         if options.dry_run:
             return Deleted(old.object if marked is None else marked, marked is None)
         if marked is None:
-            return Deleted(self.store.remove(old.key, old.revision).object, True)
+            gone = self.store.remove(old.key, old.revision).object
+            self._unfollowed(served, gone)
+            return Deleted(gone, True)
         if marked == old.object:
             return Deleted(old.object, False)
         return Deleted(self.store.replace(old.key, marked, old.revision).object, False)
@@ -313,6 +321,56 @@ class Registry:
                 if error.reason != "NotFound":
                     raise
         return listing
+
+    # Custom resource definitions
+
+    def publish_definitions(self) -> None:
+        """Serve what the stored definitions define (after a restore)."""
+        for stored in self.store.list(kinds.CUSTOM_RESOURCE_DEFINITIONS):
+            self._publish(stored.object)
+
+    def _publish(self, definition: Object) -> None:
+        served = definitions.served_kinds(definition)
+        for kind in definitions.all_kinds(definition):
+            if all(one.kind != kind for one in served):
+                self.kinds.remove(kind)
+        for one in served:
+            self.kinds.add(one)
+
+    def _followed(self, served: ServedKind, obj: Object) -> Object:
+        if served.kind == kinds.CUSTOM_RESOURCE_DEFINITIONS:
+            self._publish(obj)
+        return obj
+
+    def _unfollowed(self, served: ServedKind, gone: Object) -> None:
+        """After a removal: the kinds of a definition are served no longer; the last object lets its definition go."""
+        if served.kind == kinds.CUSTOM_RESOURCE_DEFINITIONS:
+            for kind in definitions.all_kinds(gone):
+                self.kinds.remove(kind)
+        elif served.is_custom and self.store.count(served.kind) == 0:
+            self._release_definition(served.kind)
+
+    async def _delete_instances(self, definition: Object) -> None:
+        kind = definitions.storage_kind(definition)
+        if definitions.CLEANUP not in (definition["metadata"].get("finalizers") or ()):
+            return
+        if self.kinds.of(kind) is not None:
+            await self.delete_collection(kind, None)
+        if self.store.count(kind) == 0:
+            self._release_definition(kind)
+
+    def _release_definition(self, kind: Kind) -> None:
+        definition = self.store.get(Key.of(kinds.CUSTOM_RESOURCE_DEFINITIONS, None, kind.resource))
+        if definition is None or "deletionTimestamp" not in definition.object["metadata"]:
+            return
+        metadata = dict(definition.object["metadata"])
+        finalizers = [one for one in metadata.get("finalizers") or () if one != definitions.CLEANUP]
+        metadata["finalizers"] = finalizers
+        if finalizers:
+            self.store.replace(definition.key, {**definition.object, "metadata": metadata})
+        else:
+            gone = self.store.remove(definition.key).object
+            self._unfollowed(self.served(kinds.CUSTOM_RESOURCE_DEFINITIONS), gone)
 
     # Admission
 

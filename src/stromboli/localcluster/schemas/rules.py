@@ -70,3 +70,15 @@ def _cause(schema: Schema, rule: Mapping[str, Any], field: str, why: str) -> Cau
 @lru_cache(maxsize=512)
 def _program(rule: str) -> Any:
     return cel.compile(rule)
+
+
+def unreadable(schema: Schema) -> Iterator[tuple[str, str]]:
+    """Rules that do not compile, with the reason."""
+    for rule in schema.rules:
+        try:
+            _program(rule["rule"])
+        except (ValueError, TypeError) as error:
+            yield rule["rule"], str(error)
+    for child in (*schema.properties.values(), schema.items, schema.additional):
+        if child is not None and child.source is not None:
+            yield from unreadable(child)

@@ -50,7 +50,7 @@ def check(kind: Kind, new: Object, old: Object | None) -> list[Cause]:
     causes: list[Cause] = []
     if old is None:
         causes += _name(kind, metadata)
-    causes += _labels("metadata.labels", metadata.get("labels") or {})
+    causes += label_causes("metadata.labels", metadata.get("labels") or {})
     causes += _annotations(metadata.get("annotations") or {})
     causes += _owners(metadata.get("ownerReferences") or [])
     causes += _finalizers(metadata.get("finalizers") or [])
@@ -90,7 +90,7 @@ def _format_problems(name: str, pattern: str, problem: str, longest: int) -> lis
     return problems
 
 
-def _labels(path: str, labels: dict[str, str]) -> Iterator[Cause]:
+def label_causes(path: str, labels: dict[str, str]) -> Iterator[Cause]:
     for key, value in sorted(labels.items()):
         for problem in qualified_problems(key):
             yield bad(path, key, problem)
