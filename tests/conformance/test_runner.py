@@ -104,6 +104,7 @@ OUTCOME = Outcome(
     binds={"ns/p0": "n1", "ns/p1": "n2"},
     evicted=("ns/old",),
     steps=(Step("allocate", {"ns/j": {"ns/p0": "Binding@n1", "ns/p1": "Binding@n2"}}, {"ns/j": "Inqueue"}),),
+    phases={"ns/j": "Inqueue"},
     pod_groups={"ns/j": {"phase": "Inqueue", "running": 0, "failed": 0, "succeeded": 0}},
     queues={"q": {"allocated": {"cpu": "2"}}},
 )

@@ -54,13 +54,9 @@ class GangBackoff(Generic[JobT]):
         if not record.refused:
             del self._records[job]
 
-    def held(self, now: float) -> frozenset[JobT]:
-        """Gangs that must not be placed at ``now``."""
-        return frozenset(job for job, record in self._records.items() if record.until > now)
-
-    def next_release(self, now: float) -> float | None:
-        """When the next held gang may be tried again; None when none is held."""
-        return min((record.until for record in self._records.values() if record.until > now), default=None)
+    def held(self, now: float) -> dict[JobT, float]:
+        """Gangs that must not be placed at ``now``, with the time until which they are held."""
+        return {job: record.until for job, record in self._records.items() if record.until > now}
 
     def __len__(self) -> int:
         return len(self._records)

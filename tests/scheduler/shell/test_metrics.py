@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.scheduler.core.view import Sample
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.telemetry.metrics import Metrics
 
@@ -62,12 +63,17 @@ def samples(registry: Metrics, text: str) -> list[str]:
     return [line for line in registry.render().decode().splitlines() if text in line and not line.startswith("#")]
 
 
+def sample(name: str, value: float, **labels: str) -> Sample:
+    return Sample(name, tuple(labels.items()), value)
+
+
 def test_scalar_that_disappears_is_reported_as_zero_for_its_own_amount_only(
     registry: Metrics, series: SchedulerMetrics
 ) -> None:
-    series.set_queue_amount("q", "allocated", {"cpu": 1000, "nvidia.com/gpu": 2000})
-    series.set_queue_amount("q", "allocated", {"cpu": 1000})
-    series.set_queue_amount("q", "deserved", {"cpu": 1000})
+    cpu = sample("queue_allocated_milli_cpu", 1000, queue_name="q")
+    gpu = sample("queue_allocated_scalar_resources", 2000, queue_name="q", resource="nvidia.com/gpu")
+    series.record([cpu, gpu, sample("queue_deserved_milli_cpu", 1000, queue_name="q")])
+    series.record([cpu, sample("queue_deserved_milli_cpu", 1000, queue_name="q")])
     assert samples(registry, "nvidia.com/gpu") == [
         'volcano_queue_allocated_scalar_resources{queue_name="q",resource="nvidia.com/gpu"} 0.0'
     ]
@@ -79,14 +85,18 @@ def test_series_count_returns_to_its_baseline_after_many_jobs_and_queues(
     baseline = len(samples(registry, ""))
     for number in range(500):
         name = f"job-{number}"
-        series.job_duration.labels(name, "q", "ns").set(1)
-        series.job_start.labels(name, "q", "ns").set(1)
-        series.job_last.labels(name, "q", "ns").set(1)
-        series.unschedulable_tasks.labels(name).set(1)
-        series.retries.labels(name).inc()
-        series.job_share.labels("ns", name).set(1)
-        series.set_queue_amount(name, "allocated", {"cpu": 1, "example.com/chip": 1})
-    assert len(samples(registry, "")) > baseline + 3000
+        for gauge in ("e2e_job_scheduling_duration", "e2e_job_scheduling_start_time", "e2e_job_scheduling_last_time"):
+            series.measure(gauge, 1, job_name=name, queue="q", job_namespace="ns")
+        series.record(
+            [
+                sample("unschedule_task_count", 1, job_id=name),
+                sample("job_retry_counts", 1, job_id=name),
+                sample("job_share", 1, job_ns="ns", job_id=name),
+                sample("queue_share", 1, queue_name=name),
+                sample("queue_allocated_scalar_resources", 1, queue_name=name, resource="example.com/chip"),
+            ]
+        )
+    assert len(samples(registry, "")) >= baseline + 500 * 8
     for number in range(500):
         series.forget_job("ns", f"job-{number}", "q")
         series.forget_queue(f"job-{number}")
@@ -98,8 +108,19 @@ def test_forgetting_what_was_never_seen_is_harmless(series: SchedulerMetrics) ->
     series.forget_queue("never")
 
 
+def test_samples_that_nobody_declared_are_ignored(registry: Metrics, series: SchedulerMetrics) -> None:
+    before = registry.render()
+    series.record([sample("made_up", 1), sample("queue_share", 1, wrong_label="q")])
+    assert registry.render() == before
+
+
 def test_clock_that_went_back_counts_as_zero(registry: Metrics, series: SchedulerMetrics) -> None:
-    series.observe_milliseconds("Bound", -5)
+    series.measure("task_scheduling_latency_milliseconds", -5, stage="Bound")
     assert samples(registry, 'task_scheduling_latency_milliseconds_sum{stage="Bound"}') == [
         'volcano_task_scheduling_latency_milliseconds_sum{stage="Bound"} 0.0'
     ]
+
+
+def test_counters_add_up(registry: Metrics, series: SchedulerMetrics) -> None:
+    series.record([sample("job_retry_counts", 1, job_id="j")] * 3)
+    assert samples(registry, "job_retry_counts") == ['volcano_job_retry_counts{job_id="j"} 3.0']

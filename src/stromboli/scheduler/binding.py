@@ -1,0 +1,138 @@
+"""Sending binds to the API server: asynchronous, bounded, an outcome of its own for every pod (spec 04 section 19).
+
+The mirror holds a pod as Binding from the moment a cycle commits it, so its resources are spoken for however slow the
+server is. The watch confirms a bind. A refusal is made known on the pod, and the pod's true state is fetched (see
+:mod:`stromboli.scheduler.resyncing`) before its resources are given back: an answer that was lost may hide a success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stromboli.api.kinds import PODS
+from stromboli.kube.client import Client
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.kube.errors import KubeError
+from stromboli.kube.json import JsonObject
+from stromboli.scheduler.conditions import PodConditions
+from stromboli.scheduler.core.results import Bind, TaskRef
+from stromboli.scheduler.eventing import PodEvents
+
+log = logging.getLogger(__name__)
+
+QUEUE_LENGTH = 5000
+WORKERS = 64
+
+
+class BindOutcomes(Protocol):
+    """Who learns how binds ended. Called on the event loop."""
+
+    def bound(self, bind: Bind, cycle: int) -> None:
+        """The server accepted the bind."""
+        ...
+
+    def refused(self, bind: Bind, cycle: int, error: KubeError) -> None:
+        """The bind failed, or its answer was lost: the pod's state must be fetched."""
+        ...
+
+    def took(self, seconds: float) -> None:
+        """A bind was answered, well or not, after so long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    bind: Bind
+    cycle: int
+
+
+class Binder:
+    """A queue of binds and the workers that send them."""
+
+    def __init__(
+        self,
+        client: Client,
+        outcomes: BindOutcomes,
+        conditions: PodConditions,
+        events: PodEvents,
+        *,
+        workers: int = WORKERS,
+        batch: int = 1,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._client = client
+        self._outcomes = outcomes
+        self._conditions = conditions
+        self._events = events
+        self._workers = workers
+        self._batch = batch
+        self._clock = clock
+        self._queue: asyncio.Queue[_Order] = asyncio.Queue(QUEUE_LENGTH)
+
+    @property
+    def depth(self) -> int:
+        """Binds that no worker has taken yet."""
+        return self._queue.qsize()
+
+    async def submit(self, binds: Sequence[Bind], *, cycle: int) -> None:
+        """Hand over the binds of a cycle; waits while the queue is full, so that decisions do not outrun the server."""
+        for bind in binds:
+            await self._queue.put(_Order(bind, cycle))
+
+    async def run(self) -> None:
+        """Send binds until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self._workers):
+                tasks.create_task(self._work(), name=f"bind-{number}")
+
+    async def _work(self) -> None:
+        while True:
+            for order in await self._take():
+                await self._bind(order)
+                self._queue.task_done()
+
+    async def _take(self) -> list[_Order]:
+        orders = [await self._queue.get()]
+        while len(orders) < self._batch and not self._queue.empty():
+            orders.append(self._queue.get_nowait())
+        return orders
+
+    async def _bind(self, order: _Order) -> None:
+        bind = order.bind
+        started = self._clock.monotonic()
+        try:
+            await self._client.create(
+                PODS, binding(bind), bind.task.namespace, name=bind.task.name, subresource="binding"
+            )
+        except KubeError as error:
+            self._outcomes.took(self._clock.monotonic() - started)
+            self._outcomes.refused(bind, order.cycle, error)
+            await self._make_known(bind, error)
+        except Exception as error:  # a defect here must cost one bind, not the worker
+            log.exception("bind of %s to %s failed unexpectedly", bind.task.key, bind.node)
+            self._outcomes.refused(bind, order.cycle, KubeError(f"{type(error).__name__}: {error}"))
+        else:
+            self._outcomes.took(self._clock.monotonic() - started)
+            self._outcomes.bound(bind, order.cycle)
+            self._events.pod(bind.task, "Normal", "Scheduled", f"Successfully assigned {bind.task.key} to {bind.node}")
+
+    async def _make_known(self, bind: Bind, error: KubeError) -> None:
+        message = f"failed to bind to node {bind.node}: {error}"
+        log.warning("%s: %s", bind.task.key, message)
+        self._events.pod(bind.task, "Warning", "FailedScheduling", message)
+        await self._conditions.unscheduled(bind.task, "SchedulerError", message)
+
+
+def binding(bind: Bind) -> JsonObject:
+    """The body of a bind; the UID makes sure that it is this pod and not another of its name."""
+    task: TaskRef = bind.task
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"namespace": task.namespace, "name": task.name, "uid": task.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
+    }

@@ -1,0 +1,265 @@
+"""Keeps the mirror like the cluster: which kinds are watched, what each event means to it (spec 04 section 16).
+
+Kinds that scheduling cannot do without are waited for as long as it takes. Optional kinds that the API server does not
+serve (a CRD that is not installed, an older Kubernetes) are left out, and named in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from stromboli.api import core, kinds
+from stromboli.api.kinds import Kind
+from stromboli.kube.client import Client
+from stromboli.kube.errors import NotFound, NotSynced
+from stromboli.kube.informers import Informer, Observer, wait_all_synced
+from stromboli.scheduler.accepting import Acceptance
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.feeding import Feed
+from stromboli.scheduler.options import Options
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=core.Object)
+
+SYNC_ROUND_SECONDS = 30.0
+
+
+class Witness(Protocol):
+    """Who is told what came into the mirror and what left it."""
+
+    def added(self, obj: core.Object) -> None:
+        """The mirror has a new object."""
+        ...
+
+    def deleted(self, obj: core.Object) -> None:
+        """The mirror has lost an object."""
+        ...
+
+
+class Nobody:
+    """Is not interested."""
+
+    def added(self, obj: core.Object) -> None:
+        """Nothing happens."""
+
+    def deleted(self, obj: core.Object) -> None:
+        """Nothing happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[T]):
+    """One watched kind: how it is decoded and filtered, and where its objects go."""
+
+    kind: Kind
+    struct: type[T]
+    apply: Callable[[T], object]
+    delete: Callable[[T], object]
+    accept: Callable[[T], bool] | None = None
+    required: bool = False
+
+    def informer(self, client: Client, feed: Feed, witness: Witness, observer: Observer | None) -> Informer[T]:
+        """An informer that feeds the mirror, and tells the witness once the mirror knows."""
+        decode: Callable[[bytes], T] = partial(core.decode, self.struct)
+        informer = Informer(client, self.kind, decode, filter=self.accept, observer=observer)
+
+        def add(obj: T) -> None:
+            self.apply(obj)
+            witness.added(obj)
+
+        def delete(obj: T) -> None:
+            self.delete(obj)
+            witness.deleted(obj)
+
+        informer.add_handler(
+            on_add=lambda obj: feed.submit(add, obj),
+            on_update=lambda _old, new: feed.submit(self.apply, new),
+            on_delete=lambda obj: feed.submit(delete, obj),
+        )
+        return informer
+
+
+class Cache:
+    """The informers of one scheduler."""
+
+    def __init__(
+        self,
+        client: Client,
+        mirror: Mirror,
+        feed: Feed,
+        options: Options,
+        acceptance: Acceptance,
+        *,
+        witness: Witness | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._client = client
+        self._feed = feed
+        self._witness = witness or Nobody()
+        self._observer = observer
+        self._sources = [*required_sources(mirror, acceptance), *optional_sources(mirror, options)]
+        self._informers: dict[Kind, Informer[core.Object]] = {}
+        self._synced = asyncio.Event()
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps the cache from being complete, in one line; None when it is complete (a readiness check)."""
+        if self._synced.is_set():
+            return None
+        waiting = [kind.resource for kind, informer in self._informers.items() if not informer.synced]
+        return f"not listed yet: {', '.join(waiting) or 'not started'}"
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        served = [source for source in self._sources if await self._is_served(source)]
+        async with asyncio.TaskGroup() as tasks:
+            for source in served:
+                informer = source.informer(self._client, self._feed, self._witness, self._observer)
+                self._informers[source.kind] = informer
+                tasks.create_task(informer.run(), name=f"watch-{source.kind.plural}")
+            await self._wait(served)
+            self._synced.set()
+
+    def apply_known(self, kind: Kind, namespace: str, name: str) -> None:
+        """Give the mirror an object once more as the API server is known to hold it, after a write was refused."""
+        informer = self._informers.get(kind)
+        known = informer.store.get((namespace, name)) if informer else None
+        source = next((source for source in self._sources if source.kind == kind), None)
+        if known is not None and source is not None:
+            source.apply(known)
+
+    async def wait_synced(self) -> None:
+        """Return when everything that must be known before the first decision is known."""
+        await self._synced.wait()
+
+    async def _is_served(self, source: Source[core.Object]) -> bool:
+        if source.required:
+            return True
+        try:
+            await self._client.request("GET", source.kind.path(), query={"limit": 1})
+        except NotFound:
+            log.info("%s is not served by this cluster and is not watched", source.kind.resource)
+            return False
+        except Exception as error:  # whatever else is wrong, the informer tells about it and keeps trying
+            log.debug("%s: %s", source.kind.resource, error)
+        return True
+
+    async def _wait(self, sources: Iterable[Source[core.Object]]) -> None:
+        required = [self._informers[source.kind] for source in sources if source.required]
+        optional = [self._informers[source.kind] for source in sources if not source.required]
+        while True:
+            try:
+                await wait_all_synced(*required, timeout=SYNC_ROUND_SECONDS)
+                break
+            except* NotSynced as late:
+                log.warning("still waiting: %s", "; ".join(str(error) for error in late.exceptions))
+        try:
+            await wait_all_synced(*optional, timeout=SYNC_ROUND_SECONDS)
+        except* NotSynced as late:
+            log.error("going on without: %s", "; ".join(str(error) for error in late.exceptions))
+
+
+def required_sources(mirror: Mirror, acceptance: Acceptance) -> Iterator[Source[core.Object]]:
+    """Nodes, queues, PodGroups and pods."""
+    yield _source(
+        kinds.NODES,
+        core.Node,
+        mirror.apply_node,
+        lambda node: mirror.delete_node(node.name, node.uid),
+        accept=acceptance.node,
+        required=True,
+    )
+    yield _source(
+        kinds.QUEUES,
+        core.Queue,
+        mirror.apply_queue,
+        lambda queue: mirror.delete_queue(queue.name, queue.uid),
+        required=True,
+    )
+    yield _source(
+        kinds.POD_GROUPS,
+        core.PodGroup,
+        mirror.apply_pod_group,
+        lambda group: mirror.delete_pod_group(_joined(group), group.uid),
+        accept=acceptance.pod_group,
+        required=True,
+    )
+    yield _source(
+        kinds.PODS,
+        core.Pod,
+        mirror.apply_pod,
+        lambda pod: mirror.delete_pod(_joined(pod), pod.uid),
+        accept=acceptance.pod,
+        required=True,
+    )
+
+
+def optional_sources(mirror: Mirror, options: Options) -> Iterator[Source[core.Object]]:
+    """Everything that some plugin may look at, as far as flags and gates ask for it."""
+    yield _source(
+        kinds.HYPER_NODES,
+        core.HyperNode,
+        mirror.apply_hyper_node,
+        lambda hyper_node: mirror.delete_hyper_node(hyper_node.name, hyper_node.uid),
+    )
+    if options.watches_priority_classes:
+        yield _source(
+            kinds.PRIORITY_CLASSES,
+            core.PriorityClass,
+            mirror.apply_priority_class,
+            lambda priority: mirror.delete_priority_class(priority.name, priority.uid),
+        )
+    for kind, struct in plain_kinds(options):
+        yield Source(kind, struct, mirror.apply_object, partial(_delete_object, mirror))
+
+
+def plain_kinds(options: Options) -> Iterator[tuple[Kind, type[core.Object]]]:
+    """Kinds that the mirror only keeps, by the condition under which they are watched."""
+    yield kinds.NAMESPACES, core.Namespace
+    yield kinds.SERVICES, core.Service
+    yield kinds.RESOURCE_QUOTAS, core.ResourceQuota
+    yield kinds.PERSISTENT_VOLUMES, core.PersistentVolume
+    yield kinds.PERSISTENT_VOLUME_CLAIMS, core.PersistentVolumeClaim
+    yield kinds.STORAGE_CLASSES, core.StorageClass
+    yield kinds.CSI_NODES, core.CSINode
+    if options.csi_storage and options.gate("CSIStorage"):
+        yield kinds.CSI_STORAGE_CAPACITIES, core.CSIStorageCapacity
+    if options.gate("WorkLoadSupport"):
+        yield kinds.REPLICATION_CONTROLLERS, core.ReplicationController
+        yield kinds.REPLICA_SETS, core.ReplicaSet
+        yield kinds.STATEFUL_SETS, core.StatefulSet
+    if options.gate("PodDisruptionBudgetsSupport"):
+        yield kinds.POD_DISRUPTION_BUDGETS, core.PodDisruptionBudget
+    if options.gate("ResourceTopology"):
+        yield kinds.NUMATOPOLOGIES, core.Numatopology
+    if options.gate("DynamicResourceAllocation"):
+        yield kinds.RESOURCE_CLAIMS, core.ResourceClaim
+        yield kinds.DEVICE_CLASSES, core.DeviceClass
+    if options.shards:
+        yield kinds.NODE_SHARDS, core.NodeShard
+
+
+def _source(
+    kind: Kind,
+    struct: type[T],
+    apply: Callable[[T], object],
+    delete: Callable[[T], object],
+    *,
+    accept: Callable[[T], bool] | None = None,
+    required: bool = False,
+) -> Source[core.Object]:
+    # A source of one struct is handed out as a source of objects: only its own informer ever calls it.
+    return Source(kind, struct, apply, delete, accept, required)  # type: ignore[arg-type]
+
+
+def _delete_object(mirror: Mirror, obj: core.Object) -> None:
+    mirror.delete_object(type(obj), obj.key, obj.uid)
+
+
+def _joined(obj: core.Object) -> str:
+    return f"{obj.namespace}/{obj.name}"

@@ -1,0 +1,85 @@
+"""The policy in force: loaded at start, replaced when the file's content changes (spec 04 section 3.4).
+
+By default a file that is missing or invalid is refused with one line and what was in force stays, at start the
+built-in policy. With ``--disable-default-scheduler-config`` it ends the process instead. A new policy counts from the
+next cycle.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.process.running import StartupError
+from stromboli.scheduler import policy_file
+from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
+from stromboli.scheduler.policy_file import Known
+from stromboli.scheduler.watching_files import ContentWatch
+
+log = logging.getLogger(__name__)
+
+STRICT_FLAG = "--disable-default-scheduler-config"
+
+
+class Policies:
+    """Holds the policy of the next cycle."""
+
+    def __init__(self, path: str, known: Known, *, strict: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.current: Policy = DEFAULT_POLICY
+        self.generation = 0
+        """Policies loaded from the file so far."""
+        self.refused: str | None = None
+        """Why the file as it is now is not in force, in one line; None when it is, or when there is no file."""
+        self._path = path
+        self._known = known
+        self._strict = strict
+        self._watch = ContentWatch(Path(path), clock=clock) if path else None
+
+    def load(self) -> None:
+        """Load the policy for the first time.
+
+        Raises:
+            StartupError: only when strict; names the file, the place in it and the valid choices.
+        """
+        if self._watch is None:
+            if self._strict:
+                raise StartupError(f"{STRICT_FLAG} needs a policy file: give --scheduler-conf")
+            log.info("no --scheduler-conf: the built-in policy is in force")
+            return
+        try:
+            content = self._watch.read()
+        except OSError as error:
+            self._refuse(f"cannot be read: {error.strerror or error}")
+        else:
+            self._take(content)
+
+    async def follow(self) -> None:
+        """Take in new contents until cancelled. Raises StartupError when strict and the file becomes invalid."""
+        if self._watch is None:
+            return
+        async for content in self._watch.changes(self._unreadable):
+            self._take(content)
+
+    def _unreadable(self, error: OSError) -> None:
+        self._refuse(f"cannot be read: {error.strerror or error}")
+
+    def _take(self, content: bytes) -> None:
+        try:
+            loaded = policy_file.parse(content, self._known)
+        except PolicyError as error:
+            self._refuse(str(error))
+            return
+        for problem in loaded.problems:
+            log.error("policy %s: %s", self._path, problem)
+        self.current = loaded.policy
+        self.generation += 1
+        self.refused = None
+        log.info("policy %s is in force: actions %s", self._path, ", ".join(loaded.policy.actions))
+
+    def _refuse(self, why: str) -> None:
+        self.refused = f"policy {self._path}: {why}"
+        if self._strict:
+            raise StartupError(self.refused)
+        kept = "the policy loaded before" if self.generation else "the built-in policy"
+        log.error("%s; %s stays in force", self.refused, kept)

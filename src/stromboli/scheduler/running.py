@@ -1,0 +1,248 @@
+"""The scheduler at work, while it leads: cycles over the mirror, and everything that carries out what they decide.
+
+Cycles are strictly sequential. The next begins ``--schedule-period`` after the end of the one before; after a cycle in
+which nothing happened the first change in the cluster begins it at once. Decisions are handed to queues that work
+beside the cycles; when the API server is slow these fill up and the next cycle waits, but the mirror never forgets what
+it assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Mapping
+from functools import partial
+
+from stromboli.api import core
+from stromboli.api.kinds import POD_GROUPS, PODS, QUEUES, Kind
+from stromboli.kube.client import Client
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.kube.errors import KubeError
+from stromboli.kube.events import Recorder
+from stromboli.scheduler import holding
+from stromboli.scheduler.accepting import Acceptance, Share
+from stromboli.scheduler.backing_off import GangBackoff
+from stromboli.scheduler.binding import Binder
+from stromboli.scheduler.cache import Cache
+from stromboli.scheduler.conditions import PodConditions
+from stromboli.scheduler.core import cycle as core_cycle
+from stromboli.scheduler.core import reading
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
+from stromboli.scheduler.eventing import PodEvents
+from stromboli.scheduler.evicting import Evictor
+from stromboli.scheduler.explaining import Explanations
+from stromboli.scheduler.feeding import Feed
+from stromboli.scheduler.gating import GateRemover
+from stromboli.scheduler.measuring import Measuring
+from stromboli.scheduler.metrics import SchedulerMetrics
+from stromboli.scheduler.options import Environment, Options
+from stromboli.scheduler.policies import Policies
+from stromboli.scheduler.registering import Registry
+from stromboli.scheduler.resyncing import Resync
+from stromboli.scheduler.seeding import ensure_queues
+from stromboli.scheduler.writing import JobWriter, QueueWriter, by_job
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 0.05
+"""A change that ends an idle pause is seldom alone: pods of a gang come together."""
+
+
+class Scheduler:
+    """One scheduler. :meth:`run` it while it leads; everything it knows is rebuilt from the API server."""
+
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        registry: Registry,
+        policies: Policies,
+        metrics: SchedulerMetrics,
+        *,
+        environment: Environment | None = None,
+        explanations: Explanations | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        environment = environment or Environment()
+        self.mirror = Mirror(options.default_queue)
+        self.feed = Feed()
+        self.explanations = explanations or Explanations()
+        self.cycles = 0
+        """Cycles run so far."""
+        self._client = client
+        self._options = options
+        self._registry = registry
+        self._policies = policies
+        self._clock = clock
+        self._measuring = Measuring(metrics, self.mirror, options.default_queue)
+        self._backoff = GangBackoff[str]()
+        acceptance = Acceptance(
+            options.scheduler_name, node_selector=options.node_selector, share=Share.of(environment.partition)
+        )
+        self.cache = Cache(client, self.mirror, self.feed, options, acceptance, witness=self)
+        self._recorder = Recorder(client, options.component, clock=clock)
+        events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
+        self._resync = Resync(client, self, clock=clock)
+        self._binder = Binder(client, self, conditions, events, batch=environment.bind_batch, clock=clock)
+        self._evictor = Evictor(client, self._resync, conditions, events, scheduler_name=options.component)
+        self._jobs = JobWriter(
+            client,
+            conditions,
+            events,
+            on_written=lambda group: self.feed.submit(self.mirror.apply_pod_group, group),
+            on_refused=lambda job_id: self._unwritten(POD_GROUPS, *job_id.split("/", 1)),
+            on_pod_refused=lambda task: self._unwritten(PODS, task.namespace, task.name),
+            clock=clock,
+        )
+        self._queues = QueueWriter(
+            client,
+            field_manager=f"stromboli-scheduler-{options.component}",
+            on_refused=lambda name: self._unwritten(QUEUES, "", name),
+            clock=clock,
+        )
+        self._gates = GateRemover(client, workers=options.gate_removal_worker_num, clock=clock)
+
+    async def run(self) -> None:
+        """Schedule until cancelled.
+
+        Raises:
+            StartupError: a queue that must exist cannot be created, or (strict) the policy file became invalid.
+        """
+        await ensure_queues(self._client, self._options.default_queue, clock=self._clock)
+        async with asyncio.TaskGroup() as tasks:
+            for part in (
+                *(self._recorder.run, self._binder.run, self._evictor.run, self._resync.run),
+                *(self._jobs.run, self._queues.run, self._gates.run, self.cache.run, self._policies.follow),
+            ):
+                tasks.create_task(part())
+            await self.cache.wait_synced()
+            while True:
+                await self._pause(await self.cycle())
+
+    async def cycle(self) -> CycleResult:
+        """Run one cycle and hand over what it decided."""
+        self.cycles += 1
+        async with self.feed.frozen():
+            started = self._clock.monotonic()
+            result = await self._decide()
+            self._measuring.cycle(result, self._clock.monotonic() - started, self._clock.time())
+            self._report(result)
+            writes = by_job(result, self._versions(result))
+        self._jobs.submit(writes)
+        self._queues.submit(result.queues)
+        self._gates.submit(result.gate_removals)
+        await self._evictor.submit(result.evictions)
+        await self._binder.submit(result.binds, cycle=self.cycles)
+        return result
+
+    async def _decide(self) -> CycleResult:
+        policy, session_id, now = self._policies.current, str(uuid.uuid4()), self._clock.time()
+        held = self._backoff.held(now)
+        decide = partial(
+            core_cycle.run,
+            self.mirror,
+            holding.with_backoff(policy) if held else policy,
+            now,
+            session_id=session_id,
+            plugins=self._registry.plugins,
+            actions=self._registry.actions,
+            clock=self._clock.monotonic,
+            options=self._cycle_options(held),
+        )
+        try:
+            return await asyncio.to_thread(decide)
+        except Exception:  # the next cycle starts from the mirror again; what went wrong must not end the scheduler
+            log.exception("cycle %d failed", self.cycles)
+            return CycleResult(session_id, problems=["the cycle failed; see the scheduler's log"])
+
+    def _cycle_options(self, held: Mapping[str, float]) -> dict[str, object]:
+        options = self._options
+        return {
+            holding.OPTION: held,
+            "feature-gates": options.feature_gates,
+            "csi-storage": options.csi_storage,
+            "ignored-provisioners": tuple(options.ignored_provisioners),
+        }
+
+    def _report(self, result: CycleResult) -> None:
+        for problem in result.problems:
+            if problem not in self.explanations.problems:
+                log.error("cycle %d: %s", self.cycles, problem)
+        self.explanations.record(self.cycles, result.reports, result.problems, self.mirror.session_jobs)
+
+    def _versions(self, result: CycleResult) -> dict[str, str]:
+        jobs = [self.mirror.jobs.get(update.job_id) for update in result.pod_groups]
+        return {job.id: job.pod_group.metadata.resource_version for job in jobs if job is not None and job.pod_group}
+
+    async def _pause(self, result: CycleResult) -> None:
+        period = self._options.schedule_period
+        if did_something(result) or period <= SETTLE_SECONDS:
+            await self._clock.sleep(period)
+            return
+        async with asyncio.TaskGroup() as tasks:
+            over = tasks.create_task(self._clock.sleep(period))
+            changed = tasks.create_task(self.feed.wait_changed())
+            await asyncio.wait([over, changed], return_when=asyncio.FIRST_COMPLETED)
+            woken = not over.done()
+            over.cancel()
+            changed.cancel()
+        if woken:
+            await self._clock.sleep(SETTLE_SECONDS)
+
+    # Outcomes
+
+    def bound(self, bind: Bind, cycle: int) -> None:
+        """The API server accepted a bind; the watch will show it."""
+        self._measuring.bound(bind, self._clock.time())
+        self._backoff.settled(bind.task.job_id, bind.task.uid)
+
+    def refused(self, bind: Bind, cycle: int, error: KubeError) -> None:
+        """A bind failed: its gang stands back, and the truth about its pod is fetched."""
+        self._backoff.refused(bind.task.job_id, bind.task.uid, cycle=cycle, now=self._clock.time())
+        self._resync.enqueue(bind.task)
+
+    def took(self, seconds: float) -> None:
+        """A bind request was answered."""
+        self._measuring.bind_took(seconds)
+
+    def pod_is(self, task: TaskRef, pod: core.Pod) -> None:
+        """The server's word about a pod about which something was assumed."""
+        if pod.spec.node_name:
+            self._backoff.settled(task.job_id, task.uid)
+        else:
+            self.feed.submit(self.mirror.bind_failed, task.uid)
+        if not pod.deleting:
+            self.feed.submit(self.mirror.evict_failed, task.uid)
+        self.feed.submit(self.mirror.apply_pod, pod)
+
+    def pod_is_gone(self, task: TaskRef) -> None:
+        """There is no such pod any more."""
+        self._backoff.settled(task.job_id, task.uid)
+        self.feed.submit(self.mirror.delete_pod, task.key, task.uid)
+
+    # Objects
+
+    def added(self, obj: core.Object) -> None:
+        """The mirror has a new object."""
+        self._measuring.added(obj, self._clock.time())
+
+    def deleted(self, obj: core.Object) -> None:
+        """The mirror has lost an object."""
+        self._measuring.deleted(obj)
+        match obj:
+            case core.Pod():
+                self._backoff.settled(reading.job_id_of(obj), obj.uid)
+            case core.Queue():
+                self._queues.forget(obj.name)
+
+    def _unwritten(self, kind: Kind, namespace: str, name: str) -> None:
+        # The mirror took the write for granted: it goes back to what the API server is known to hold, and the next
+        # cycle sees the difference again.
+        self.feed.submit(self.cache.apply_known, kind, namespace, name)
+
+
+def did_something(result: CycleResult) -> bool:
+    """Whether a cycle decided anything."""
+    return bool(result.binds or result.evictions or result.pod_groups or result.pods or result.gate_removals)

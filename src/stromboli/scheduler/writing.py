@@ -1,0 +1,191 @@
+"""Writing what a cycle found out about jobs and queues (spec 04 sections 30 and 32).
+
+A job's PodGroup is written first. When that fails, most often because somebody else was quicker, nothing else about the
+job is said in this cycle: the next one works it out anew. PodGroups have no status subresource, so their status is
+patched in place; the resourceVersion and UID in the patch refuse it when it was decided over an outdated or different
+object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from stromboli.api import core
+from stromboli.api.kinds import POD_GROUPS, QUEUES
+from stromboli.kube.client import Client, PatchType
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.kube.errors import Conflict, KubeError, NotFound
+from stromboli.kube.json import JsonObject
+from stromboli.scheduler.coalescing import LatestWriter
+from stromboli.scheduler.conditions import MESSAGE_LIMIT, PodConditions, bounded
+from stromboli.scheduler.core.results import CycleResult, PodGroupUpdate, PodUpdate, QueueUpdate, TaskRef
+from stromboli.scheduler.core.view import JobEvent
+from stromboli.scheduler.eventing import PodEvents
+
+log = logging.getLogger(__name__)
+
+JOB_WORKERS = 16
+POD_WRITES = 16
+QUEUE_SPACING_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class JobWrites:
+    """What is to be said about one job."""
+
+    group: PodGroupUpdate | None = None
+    resource_version: str = ""
+    """Of the PodGroup over which the cycle decided."""
+    events: list[JobEvent] = field(default_factory=list)
+    pods: dict[str, PodUpdate] = field(default_factory=dict)
+    """By UID."""
+
+    def followed_by(self, later: JobWrites) -> JobWrites:
+        """This and what a later cycle says: the later word counts, and what only this one says is kept."""
+        return JobWrites(
+            later.group or self.group,
+            later.resource_version if later.group else self.resource_version,
+            later.events or self.events,
+            {**self.pods, **later.pods},
+        )
+
+
+def by_job(result: CycleResult, versions: Mapping[str, str]) -> dict[str, JobWrites]:
+    """The cycle's writes, job by job; ``versions`` holds the resourceVersion of each PodGroup."""
+    jobs: dict[str, JobWrites] = {}
+    for group in result.pod_groups:
+        writes = jobs.setdefault(group.job_id, JobWrites())
+        writes.group, writes.resource_version = group, versions.get(group.job_id, "")
+    for event in result.events:
+        jobs.setdefault(event.job_id, JobWrites()).events.append(event)
+    for pod in result.pods:
+        jobs.setdefault(pod.task.job_id, JobWrites()).pods[pod.task.uid] = pod
+    return jobs
+
+
+class JobWriter:
+    """PodGroup statuses, their events, and the conditions of their pods."""
+
+    def __init__(
+        self,
+        client: Client,
+        conditions: PodConditions,
+        events: PodEvents,
+        *,
+        on_written: Callable[[core.PodGroup], None],
+        on_refused: Callable[[str], None],
+        on_pod_refused: Callable[[TaskRef], None],
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._client = client
+        self._on_pod_refused = on_pod_refused
+        self._conditions = conditions
+        self._events = events
+        self._on_written = on_written
+        self._on_refused = on_refused
+        self._pods = asyncio.Semaphore(POD_WRITES)
+        self._writer = LatestWriter[str, JobWrites](
+            "scheduler-jobs", self._write, workers=JOB_WORKERS, merge=JobWrites.followed_by, clock=clock
+        )
+
+    def submit(self, jobs: Mapping[str, JobWrites]) -> None:
+        """Write these as soon as possible."""
+        for job_id, writes in jobs.items():
+            self._writer.put(job_id, writes)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await self._writer.run()
+
+    async def _write(self, job_id: str, writes: JobWrites) -> None:
+        if writes.group is not None and not await self._write_group(writes.group, writes.resource_version):
+            self._on_refused(job_id)
+            return
+        for event in writes.events:
+            self._events.pod_group(event.job_id, event.uid, event.type, event.reason, event.message)
+        await asyncio.gather(*(self._write_pod(pod) for pod in writes.pods.values()))
+
+    async def _write_group(self, update: PodGroupUpdate, resource_version: str) -> bool:
+        namespace, _, name = update.job_id.partition("/")
+        patch = pod_group_patch(update, resource_version)
+        try:
+            answer = await self._client.patch(POD_GROUPS, name, patch, namespace)
+        except (Conflict, NotFound) as error:
+            log.debug("PodGroup %s: %s; the next cycle decides anew", update.job_id, error)
+            return False
+        except KubeError as error:
+            log.warning("PodGroup %s: status could not be written: %s", update.job_id, error)
+            return False
+        self._on_written(core.from_builtins(core.PodGroup, answer))
+        return True
+
+    async def _write_pod(self, pod: PodUpdate) -> None:
+        async with self._pods:
+            self._events.pod(pod.task, "Warning", "FailedScheduling", pod.message)
+            if not await self._conditions.unscheduled(pod.task, pod.reason, pod.message, pod.nominated_node):
+                self._on_pod_refused(pod.task)
+
+
+def pod_group_patch(update: PodGroupUpdate, resource_version: str) -> JsonObject:
+    """A merge patch of the status alone; what is zero is removed, because absent would mean unchanged."""
+    status = update.status
+    metadata: JsonObject = {"uid": update.uid}
+    if resource_version:
+        metadata["resourceVersion"] = resource_version
+    conditions = [
+        {**core.to_builtins(condition), "message": bounded(condition.message, MESSAGE_LIMIT)}
+        for condition in status.conditions
+    ]
+    counters = {name: getattr(status, name) or None for name in ("running", "succeeded", "failed")}
+    return {"metadata": metadata, "status": {"phase": status.phase, "conditions": conditions or None, **counters}}
+
+
+class QueueWriter:
+    """``status.allocated`` of queues: the one field of a queue that the scheduler owns, at most once a second."""
+
+    def __init__(
+        self, client: Client, *, field_manager: str, on_refused: Callable[[str], None], clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._client = client
+        self._on_refused = on_refused
+        self._field_manager = field_manager
+        self._writer = LatestWriter[str, QueueUpdate](
+            "scheduler-queues", self._write, workers=4, spacing=QUEUE_SPACING_SECONDS, clock=clock
+        )
+
+    def submit(self, updates: Iterable[QueueUpdate]) -> None:
+        """Write these as soon as their time has come."""
+        for update in updates:
+            self._writer.put(update.name, update)
+
+    def forget(self, name: str) -> None:
+        """The queue is gone."""
+        self._writer.forget(name)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await self._writer.run()
+
+    async def _write(self, name: str, update: QueueUpdate) -> None:
+        body = {
+            "apiVersion": QUEUES.api_version,
+            "kind": QUEUES.kind,
+            "metadata": {"name": name, "uid": update.uid},
+            "status": {"allocated": dict(update.allocated)},
+        }
+        try:
+            await self._client.patch(
+                QUEUES,
+                name,
+                body,
+                type=PatchType.APPLY,
+                subresource="status",
+                field_manager=self._field_manager,
+                force=True,
+            )
+        except KubeError as error:
+            log.warning("queue %s: status.allocated could not be written: %s", name, error)
+            self._on_refused(name)
