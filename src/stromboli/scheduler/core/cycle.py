@@ -121,6 +121,7 @@ class Cycle:
             queues=mirror.queues,
             total=mirror.nodes.allocatable.sum(axis=0),
             hyper_nodes=mirror.hyper_nodes.view(mirror.node_list, mirror.nodes.generation),
+            affine_shapes=mirror.shapes.affine(),
             objects=mirror.objects,
             shard=shard,
             shard_mode=shard_mode,

@@ -11,7 +11,7 @@ they go or ``evict_failed``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -67,6 +67,7 @@ class Mirror:
         self._by_uid: dict[str, Task] = {}
         self._priorities: dict[str, core.PriorityClass] = {}
         self._next_queue_index = 0
+        self._shape_epoch = 0
 
     # Pods
 
@@ -86,7 +87,6 @@ class Mirror:
                 self._remove_task(existing)
             task = Task(pod.namespace, pod.name, pod.uid, shape)
             reading.fill_task(task, pod)
-            task.shape_epoch = self.shapes.epoch
             task.evicting = evicting
             self._add_task(task, status, pod.spec.node_name)
 
@@ -160,11 +160,12 @@ class Mirror:
             self._prune_sub_jobs(job)
             self._forget_job_if_unused(job)
 
-    def refresh_shape(self, task: Task) -> None:
-        """Gives a task the shape of the present epoch; called for Pending tasks, whose weight is on no node."""
-        if task.shape_epoch != self.shapes.epoch and task.node is None:
+    def _refresh_shapes(self) -> None:
+        """Gives all tasks shapes of the present epoch. They weigh the same: only labels and annotations differ."""
+        for task in self.tasks.values():
             task.shape = self.shapes.again(task.shape, task.labels, task.annotations)
-            task.shape_epoch = self.shapes.epoch
+        self.shapes.prune(task.shape for task in self.tasks.values())
+        self._shape_epoch = self.shapes.epoch
 
     # Nodes
 
@@ -416,6 +417,7 @@ class Mirror:
 
     def apply_object(self, obj: core.Object) -> None:
         """An object that only plugins look at: volumes, claims, quotas, budgets, services, namespaces, ..."""
+        self.shapes.select_on(_selected_by(obj))
         self.objects.apply(obj)
 
     def delete_object(self, type_: type[core.Object], key: tuple[str, str], uid: str | None = None) -> None:
@@ -425,7 +427,9 @@ class Mirror:
     # Between cycles
 
     def prepare(self) -> None:
-        """Tidies up before a cycle: dead rows go, Pending tasks get shapes of the present epoch."""
+        """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch."""
+        if self._shape_epoch != self.shapes.epoch:
+            self._refresh_shapes()
         dead = self.nodes.count - int(self.nodes.live.sum())
         if dead > max(_DEAD_ROWS_KEPT, self.nodes.count // 16) or len(self.nodes.log) > 1_000_000:
             self.nodes.compact()
@@ -456,6 +460,16 @@ class Mirror:
             self.problems[kind, key] = f"{kind} {key} is left out: {error}"
         else:
             self.problems.pop((kind, key), None)
+
+
+def _selected_by(obj: core.Object) -> Iterable[str]:
+    """Label keys by which an object selects pods: default spreading looks at services and workloads."""
+    if isinstance(obj, core.Service | core.ReplicationController):
+        return obj.spec.selector
+    if isinstance(obj, core.ReplicaSet | core.StatefulSet) and obj.spec.selector is not None:
+        selector = obj.spec.selector
+        return (*selector.match_labels, *(requirement.key for requirement in selector.match_expressions))
+    return ()
 
 
 def _differs(old: core.PodGroup, new: core.PodGroup) -> bool:

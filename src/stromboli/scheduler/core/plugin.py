@@ -108,9 +108,12 @@ class Filter:
     name: str
     reasons: Sequence[Reason]
     refuse: Callable[[Task, Rows], Refusals | None]
-    """None: nothing to refuse for this task whatever happens in this cycle; the filter is not asked again."""
+    """None: nothing to refuse; unless the reach is CLUSTER the filter is then not asked again in this cycle."""
     scope: Scope = Scope.SHAPE
     reach: Reach = Reach.ROW
+    concerns: Callable[[Task], bool] | None = None
+    """Asked once in a cycle for every shape: False when nothing that may happen in the cycle makes the filter refuse a
+    node for it. With reach CLUSTER this is what keeps the filter from costing every task something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ class Score:
     normalise: Callable[[Floats], Floats] | None = None
     scope: Scope = Scope.SHAPE
     reach: Reach = Reach.ROW
+    concerns: Callable[[Task], bool] | None = None
+    """As in ``Filter``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,6 @@ class Task:
         "role",
         "scheduled_condition",
         "shape",
-        "shape_epoch",
         "spec_priority",
         "status",
         "sub_job",
@@ -146,7 +145,6 @@ class Task:
         self.key = f"{namespace}/{name}"
         self.uid = uid
         self.shape = shape
-        self.shape_epoch = 0
         self.job_id = ""
         self.job: Job | None = None
         self.sub_job: SubJob | None = None

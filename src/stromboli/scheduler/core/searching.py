@@ -102,6 +102,8 @@ class Evaluation:
         for _, filters in combination.filters:
             asked = []
             for filter_ in filters:
+                if filter_.concerns is not None and not filter_.concerns(self._task):
+                    continue
                 if filter_.reach is Reach.CLUSTER:
                     self._cluster_filters.append(filter_)
                     continue
@@ -115,6 +117,8 @@ class Evaluation:
 
     def _start_scores(self, scores: Iterable[Score], rows: Rows) -> None:
         for score in scores:
+            if score.concerns is not None and not score.concerns(self._task):
+                continue
             if score.reach is Reach.CLUSTER:
                 self._cluster_scores.append(score)
                 continue

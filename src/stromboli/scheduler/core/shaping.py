@@ -28,6 +28,7 @@ class Shapes:
         self._columns = columns
         self._rules = rules
         self._by_content: dict[bytes, Shape] = {}
+        self._affine: dict[int, Shape] = {}
         self._label_keys: set[str] = set()
         self._annotation_keys: frozenset[str] = frozenset()
         self._next_index = 0
@@ -43,6 +44,9 @@ class Shapes:
         if shape is None:
             shape = self._make(content)
             self._by_content[content.key] = shape
+            affinity = pod.spec.affinity
+            if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
+                self._affine[shape.index] = shape
         return shape
 
     def again(self, shape: Shape, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Shape:
@@ -65,6 +69,18 @@ class Shapes:
         """Forgets shapes that no task has."""
         kept = {shape.index for shape in used}
         self._by_content = {key: shape for key, shape in self._by_content.items() if shape.index in kept}
+        self._affine = {index: shape for index, shape in self._affine.items() if index in kept}
+
+    def affine(self) -> list[Shape]:
+        """Shapes whose pods have inter-pod affinity or anti-affinity."""
+        return list(self._affine.values())
+
+    def select_on(self, keys: Iterable[str]) -> None:
+        """Labels under these keys become part of shapes."""
+        new = set(keys)
+        if not new <= self._label_keys:
+            self._label_keys |= new
+            self.epoch += 1
 
     def __len__(self) -> int:
         return len(self._by_content)
@@ -72,10 +88,7 @@ class Shapes:
     def _notice_selectors(self, spec: core.PodSpec) -> None:
         if spec.affinity is None and not spec.topology_spread_constraints:
             return
-        keys = set(_selected_keys(spec))
-        if not keys <= self._label_keys:
-            self._label_keys |= keys
-            self.epoch += 1
+        self.select_on(_selected_keys(spec))
 
     def _chosen(self, pairs: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
         return {key: pairs[key] for key in keys if key in pairs} if pairs else {}

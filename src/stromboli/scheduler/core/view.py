@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.scheduler.core.columns import Columns, Floats
-from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue
+from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue, Shape
 from stromboli.scheduler.core.tables import JobTable, NodeTable, Rows
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ class View:
     total: Floats
     """Sum of allocatable over all nodes."""
     hyper_nodes: HyperNodeView
+    affine_shapes: Sequence[Shape]
+    """Shapes whose pods have inter-pod affinity or anti-affinity; only these can make one pod matter to another."""
     objects: ClusterObjects
     """Everything else the mirror knows by kind: volumes, claims, services, namespaces, quotas, NUMA layouts, ..."""
     shard: frozenset[str] | None = None

@@ -31,6 +31,27 @@ class InterPodAffinity:
     def __init__(self, view: View, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
         self._matcher = TermMatcher(view)
+        self._affine = view.affine_shapes
+
+    def constrains(self, task: Task) -> bool:
+        """Whether required terms, its own or those of other pods, bear on where the task goes."""
+        shape = task.shape
+        if required_terms(shape, anti=False) or required_terms(shape, anti=True):
+            return True
+        return any(
+            self._matcher.matches(term, other, shape)
+            for other in self._affine
+            for term in required_terms(other, anti=True)
+        )
+
+    def prefers(self, task: Task) -> bool:
+        """Whether preferred terms, its own or those of other pods, bear on where the task goes."""
+        shape = task.shape
+        if any(preferred_terms(shape)):
+            return True
+        return any(
+            self._matcher.matches(term, other, shape) for other in self._affine for _, term in preferred_terms(other)
+        )
 
     def refuse(self, task: Task, rows: Rows) -> Refusals | None:
         """The first broken rule of each row: affinity, own anti-affinity, anti-affinity of pods already there."""

@@ -43,7 +43,7 @@ class Gang(Plugin):
 
     def _close(self) -> None:
         waiting = 0
-        for job in self._view.jobs.values():
+        for job in self._view.unsettled():
             if not job.tasks:
                 continue
             if job.is_ready:

@@ -72,26 +72,33 @@ class NodeOrder(Plugin):
             "nodeaffinity": self._node_affinity,
             "imagelocality": self._image_locality,
         }
-        return [Score(name, rate) for name, rate in scores.items() if self._weights[name]]
+        static = {"nodeaffinity", "imagelocality"}
+        return [
+            Score(name, rate, reach=Reach.NODE if name in static else Reach.ROW)
+            for name, rate in scores.items()
+            if self._weights[name]
+        ]
 
     def _batch_scores(self) -> list[Score]:
         view, neighbours = self._view, self._neighbours
         between = affinity.InterPodAffinity(view, neighbours)
         spread = spreading.TopologySpread(view, self._labels, self._taints, neighbours)
-        batch: list[tuple[str, Rate, Callable[[Floats], Floats], Reach]] = [
-            ("podaffinity", between.rate, affinity.stretched, Reach.CLUSTER),
-            ("podtopologyspread", spread.rate, spreading.crowded_last, Reach.CLUSTER),
+        batch: list[tuple[str, Rate, Callable[[Floats], Floats], Reach, Callable[[Task], bool] | None]] = [
+            ("podaffinity", between.rate, affinity.stretched, Reach.CLUSTER, between.prefers),
+            ("podtopologyspread", spread.rate, spreading.crowded_last, Reach.CLUSTER, spread.prefers),
         ]
         if self._taints.discourage:
-            batch.append(("tainttoleration", self._taint_toleration, fewest_first, Reach.ROW))
+            batch.append(("tainttoleration", self._taint_toleration, fewest_first, Reach.NODE, None))
         scores = [
-            Score(name, rate, normalise=_times(self._weights[name], normalise), reach=reach)
-            for name, rate, normalise, reach in batch
+            Score(name, rate, normalise=_times(self._weights[name], normalise), reach=reach, concerns=concerns)
+            for name, rate, normalise, reach, concerns in batch
             if self._weights[name]
         ]
         if self._weights["tainttoleration"] and not self._taints.discourage:
             everything = MAX_SCORE * self._weights["tainttoleration"]
-            scores.append(Score("tainttoleration", lambda _task, rows: np.full(len(rows), everything)))
+            scores.append(
+                Score("tainttoleration", lambda _task, rows: np.full(len(rows), everything), reach=Reach.NODE)
+            )
         return scores
 
     def _least_requested(self, task: Task, rows: Rows) -> Floats:

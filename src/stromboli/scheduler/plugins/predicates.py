@@ -68,12 +68,12 @@ class Predicates(Plugin):
         self._cordoned = _cordoned(view)
         filters = [
             Filter("pod number", [POD_NUMBER], self._pod_number),
-            Filter("node unschedulable", [UNSCHEDULABLE], self._unschedulable),
+            Filter("node unschedulable", [UNSCHEDULABLE], self._unschedulable, reach=Reach.NODE),
         ]
         if self._on("NodeAffinity"):
-            filters.append(Filter("node affinity", [AFFINITY], self._affinity))
+            filters.append(Filter("node affinity", [AFFINITY], self._affinity, reach=Reach.NODE))
         if self._on("TaintToleration"):
-            filters.append(Filter("taint toleration", [TAINTED], self._tainted))
+            filters.append(Filter("taint toleration", [TAINTED], self._tainted, reach=Reach.NODE))
         if self._on("NodePorts"):
             filters.append(Filter("node ports", [PORTS], self._ports))
         return Hooks(
@@ -87,10 +87,18 @@ class Predicates(Plugin):
         filters = []
         if self._on("PodAffinity"):
             between = affinity.InterPodAffinity(self._view, self._neighbours)
-            filters.append(Filter("pod affinity", affinity.REASONS, between.refuse, reach=Reach.CLUSTER))
+            filters.append(
+                Filter(
+                    "pod affinity", affinity.REASONS, between.refuse, reach=Reach.CLUSTER, concerns=between.constrains
+                )
+            )
         if self._on("PodTopologySpread"):
             spread = spreading.TopologySpread(self._view, self._labels, self._taints, self._neighbours)
-            filters.append(Filter("topology spread", spreading.REASONS, spread.refuse, reach=Reach.CLUSTER))
+            filters.append(
+                Filter(
+                    "topology spread", spreading.REASONS, spread.refuse, reach=Reach.CLUSTER, concerns=spread.constrains
+                )
+            )
         return filters
 
     def _on(self, filter_name: str) -> bool:

@@ -36,6 +36,14 @@ class TopologySpread:
         self._taints = taints
         self._neighbours = neighbours
 
+    def constrains(self, task: Task) -> bool:
+        """Whether the task's pod has constraints that must hold."""
+        return bool(_constraints(task.shape, MUST))
+
+    def prefers(self, task: Task) -> bool:
+        """Whether the task's pod has constraints that should hold."""
+        return bool(_constraints(task.shape, SHOULD))
+
     def refuse(self, task: Task, rows: Rows) -> Refusals | None:
         """Rows that lack a label, or where one more pod would make the spread too uneven."""
         shape = task.shape
