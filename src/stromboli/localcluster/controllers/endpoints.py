@@ -90,9 +90,9 @@ def _ports(service: Object, pods: Sequence[Object]) -> list[Object]:
 
 
 def _target(port: Object, pods: Sequence[Object]) -> int:
-    target = port.get("targetPort", port["port"])
+    target = port.get("targetPort") or port["port"]
     if isinstance(target, int):
-        return target or int(port["port"])
+        return target
     for pod in pods:
         for container in pod["spec"]["containers"]:
             for candidate in container.get("ports") or ():

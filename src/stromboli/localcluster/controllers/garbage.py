@@ -4,8 +4,8 @@
 * Foreground: the owner waits (finalizer ``foregroundDeletion``) until dependents that block it are gone.
 * Orphan: the owner waits (finalizer ``orphan``) until its references are taken out of its dependents.
 
-Owners are known by UID. A reference to an owner that never existed, or exists under another UID, counts as a dead one; a
-reference to a kind that is not served is left alone. The index of dependents follows the watches of all served kinds,
+Owners are known by UID. A reference to an owner that never existed, or exists under another UID, counts as a dead one;
+a reference to a kind that is not served is left alone. The index of dependents follows the watches of all served kinds,
 the decisions read the store.
 """
 

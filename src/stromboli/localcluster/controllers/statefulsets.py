@@ -1,4 +1,4 @@
-"""StatefulSets: pods with stable names, in order (or Parallel), their claims, and rolling updates from the last to the first."""
+"""StatefulSets: pods with stable names, in order (or Parallel), their claims, and rolling updates from the last one."""
 
 from __future__ import annotations
 

@@ -138,9 +138,9 @@ class VolumeController:
         reference = claim_reference(claim)
         for volume in volumes:
             meant = volume["spec"].get("claimRef") or {}
-            if (meant.get("namespace"), meant.get("name")) == (reference["namespace"], reference["name"]):
-                if meant.get("uid") in (None, "", reference["uid"]):
-                    return volume
+            ours = (meant.get("namespace"), meant.get("name")) == (reference["namespace"], reference["name"])
+            if ours and meant.get("uid") in (None, "", reference["uid"]):
+                return volume
         wanted = claim["spec"].get("volumeName")
         free = [volume for volume in volumes if not volume["spec"].get("claimRef")]
         if wanted:

@@ -99,8 +99,8 @@ def _check(pod: Object, name: str, uid: str | None, version: str | None) -> None
         raise _refused(name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}")
     if version and version != metadata["resourceVersion"]:
         present = metadata["resourceVersion"]
-        why = f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {present}"
-        raise _refused(name, why)
+        seen = f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {present}"
+        raise _refused(name, f"Precondition failed: {seen}")
     if metadata.get("deletionTimestamp"):
         raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if pod["spec"].get("nodeName"):

@@ -1,7 +1,7 @@
 """``pods/log``: what a simulated container would have printed.
 
-That is the output of ``echo`` commands where they can be read off the command line, and otherwise one line that says what
-the container is. ``follow`` streams until the container ends.
+That is the output of ``echo`` commands where they can be read off the command line, and otherwise one line that says
+what the container is. ``follow`` streams until the container ends.
 """
 
 from __future__ import annotations
