@@ -37,6 +37,7 @@ from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.controlling import Controller, Result, Terminal
+from stromboli.kube.controlling import Observer as WorkObserver
 from stromboli.kube.errors import ApiError, Conflict, KubeError, NotFound, ServerError, TooManyRequests
 from stromboli.kube.events import EventType, Reference
 from stromboli.kube.informers import Informer, wait_all_synced
@@ -63,10 +64,11 @@ class JobController:
         workers: int = 3,
         max_requeue: int = 15,
         consume_commands: bool = True,
+        observer: WorkObserver | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._client, self._events, self._clock = client, events, clock
-        self._max_requeue = max_requeue
+        self._max_requeue, self._numbers = max_requeue, numbers
         self._ledger, self._inbox = Ledger(), Inbox()
         self._timers: dict[str, Mapping[TimerKey, float]] = {}
         self._failures: dict[str, int] = {}
@@ -74,7 +76,9 @@ class JobController:
         self._jobs.store.add_index(BY_QUEUE, _queue_of)
         self._observer = Observer(informers)
         self._executor = Executor(client, self._ledger, events, numbers)
-        self._controller: Controller[Key] = Controller(NAME, self.reconcile, workers=workers, clock=clock)
+        self._controller: Controller[Key] = Controller(
+            NAME, self.reconcile, workers=workers, observer=observer, clock=clock
+        )
         self._commands = self._command_controller(informers) if consume_commands else None
         self._listen(informers)
         self._needed: list[Informer[Any]] = [
@@ -137,6 +141,7 @@ class JobController:
         self._timers.pop(uid, None)
         self._failures.pop(uid, None)
         self._inbox.forget(json.key_of(job))
+        self._numbers.job_gone(*json.key_of(job), _queue_of(job)[0])
 
     def _pod_seen(self, pod: Pod) -> None:
         owner = job_of(pod)

@@ -61,6 +61,10 @@ class Observer(Protocol):
         """A job's status with a new phase was stored."""
         ...
 
+    def job_gone(self, namespace: str, name: str, queue: str) -> None:
+        """Forget the series of a job."""
+        ...
+
 
 class CreationFailed(Exception):
     """Some pods could not be created; the others were."""

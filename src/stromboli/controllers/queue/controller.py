@@ -22,6 +22,7 @@ from stromboli.kube import json
 from stromboli.kube.client import Client, PatchType
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.controlling import Controller, Result
+from stromboli.kube.controlling import Observer as WorkObserver
 from stromboli.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from stromboli.kube.events import EventType, Reference
 from stromboli.kube.informers import Informer, wait_all_synced
@@ -75,6 +76,7 @@ class QueueController:
         workers: int = 5,
         max_requeue: int = 15,
         consume_commands: bool = True,
+        observer: WorkObserver | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._client, self._events, self._numbers = client, events, numbers
@@ -85,7 +87,13 @@ class QueueController:
         self._locks: dict[str, asyncio.Lock] = {}
         retries = None if max_requeue < 0 else max_requeue
         self._controller: Controller[QueueKey] = Controller(
-            NAME, self.reconcile, workers=workers, max_retries=retries, give_up=self._give_up, clock=clock
+            NAME,
+            self.reconcile,
+            workers=workers,
+            max_retries=retries,
+            give_up=self._give_up,
+            observer=observer,
+            clock=clock,
         )
         self._consumer: Controller[Key] = Controller(
             f"{NAME}-commands", self.consume, workers=workers, max_retries=retries, clock=clock

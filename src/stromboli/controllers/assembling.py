@@ -1,0 +1,145 @@
+"""Putting the enabled controllers together: which exist, what each needs, and running them side by side.
+
+A controller that cannot start (its CRD is missing, say) is reported and tried again; the others do not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from stromboli.controllers import selection
+from stromboli.controllers.garbagecollector.controller import GarbageCollector
+from stromboli.controllers.informers import SharedInformers
+from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.metrics import ControllerMetrics
+from stromboli.controllers.options import Options
+from stromboli.controllers.podgroup.controller import PodGroupController
+from stromboli.controllers.queue.controller import QueueController
+from stromboli.controllers.reporting import Events
+from stromboli.kube.client import Client
+from stromboli.kube.errors import NotSynced
+
+log = logging.getLogger(__name__)
+
+
+class Runnable(Protocol):
+    """A controller, ready to work."""
+
+    async def run(self) -> None:
+        """Work until cancelled. Raises NotSynced when its caches do not fill."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What controllers are made of."""
+
+    options: Options
+    client: Client
+    informers: SharedInformers
+    events: Events
+    metrics: ControllerMetrics
+
+
+def _job(parts: Parts) -> Runnable | None:
+    if not parts.options.gate("VolcanoJobSupport"):
+        return None
+    return JobController(
+        parts.client,
+        parts.informers,
+        parts.events,
+        parts.metrics,
+        workers=parts.options.worker_threads,
+        max_requeue=parts.options.max_requeue_num,
+        consume_commands=parts.options.gate("QueueCommandSync"),
+        observer=parts.metrics,
+    )
+
+
+def _queue(parts: Parts) -> Runnable | None:
+    return QueueController(
+        parts.client,
+        parts.informers,
+        parts.events,
+        parts.metrics,
+        workers=parts.options.worker_threads_for_queue,
+        max_requeue=parts.options.max_requeue_num,
+        consume_commands=parts.options.gate("QueueCommandSync"),
+        observer=parts.metrics,
+    )
+
+
+def _gc(parts: Parts) -> Runnable | None:
+    return GarbageCollector(
+        parts.client, parts.informers, workers=parts.options.worker_threads_for_gc, observer=parts.metrics
+    )
+
+
+def _pod_group(parts: Parts) -> Runnable | None:
+    return PodGroupController(
+        parts.client,
+        parts.informers,
+        schedulers=frozenset(parts.options.scheduler_name),
+        inherit_annotations=parts.options.inherit_owner_annotations,
+        workloads=parts.options.gate("WorkLoadSupport"),
+        workers=parts.options.worker_threads_for_podgroup,
+        observer=parts.metrics,
+    )
+
+
+CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
+    "job-controller": _job,
+    "queue-controller": _queue,
+    "pg-controller": _pod_group,
+    "gc-controller": _gc,
+}
+"""The controllers by the names that ``--controllers`` knows. A maker answers None when a feature gate is off."""
+
+NOT_YET: tuple[str, ...] = (
+    "cronjob-controller",
+    "jobflow-controller",
+    "jobtemplate-controller",
+    "hyperNode-controller",
+    "colocation-config-controller",
+    "sharding-controller",
+)
+"""Known names that this version does not run."""
+
+
+def enabled(parts: Parts) -> dict[str, Runnable]:
+    """The controllers that the options select, ready to work."""
+    items = parts.options.selection
+    for item in selection.unknown(items, [*CONTROLLERS, *NOT_YET]):
+        log.warning("--controllers: %r names no controller and has no effect", item)
+    for name in NOT_YET:
+        if selection.enabled(items, name):
+            log.warning("%s is not part of this version", name)
+    made = {name: make(parts) for name, make in CONTROLLERS.items() if selection.enabled(items, name)}
+    return {name: controller for name, controller in made.items() if controller is not None}
+
+
+async def run_all(controllers: Mapping[str, Runnable]) -> None:
+    """Run controllers side by side until cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        for name, controller in controllers.items():
+            tasks.create_task(_run_patiently(name, controller), name=name)
+
+
+async def _run_patiently(name: str, controller: Runnable) -> None:
+    """Run one controller; while its caches do not fill say so and wait on."""
+    while True:
+        try:
+            await controller.run()
+        except ExceptionGroup as group:
+            waiting, others = group.split(NotSynced)
+            if others is not None or waiting is None:
+                raise
+            log.error("%s does not work yet: %s", name, waiting.exceptions[0])
+        except NotSynced as error:
+            log.error("%s does not work yet: %s", name, error)
+        else:
+            return

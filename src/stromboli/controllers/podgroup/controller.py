@@ -1,0 +1,175 @@
+"""The controller that gives PodGroups to ordinary pods.
+
+Its key is a group, not a pod: whatever happens to a pod or its owner, the group is looked at as a whole, from the
+present state of both. So the order in which events of a rolling update arrive does not matter (spec 03 section 3.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.api import core, kinds, names
+from stromboli.api.core import OwnerReference, Pod, PodGroup
+from stromboli.api.kinds import Kind
+from stromboli.controllers.informers import SharedInformers
+from stromboli.controllers.podgroup import building
+from stromboli.controllers.podgroup.building import Owners
+from stromboli.kube import json
+from stromboli.kube.client import Client
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.kube.controlling import Controller, Observer, Result
+from stromboli.kube.errors import AlreadyExists, Conflict, NotFound
+from stromboli.kube.informers import Informer, wait_all_synced
+from stromboli.kube.stores import Key
+
+NAME = "pg-controller"
+SYNC_TIMEOUT = 600.0
+BY_GROUP = "bare-group"
+_READ_OWNERS: dict[str, Kind] = {
+    kind.kind: kind for kind in (kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.DAEMON_SETS, kinds.BATCH_JOBS)
+}
+"""Owners whose annotations are inherited, by kind."""
+
+
+class PodGroupController:
+    """Makes and maintains PodGroups of ordinary pods. Make it, then :meth:`run` it beside ``informers.run()``."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: SharedInformers,
+        *,
+        schedulers: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER}),
+        inherit_annotations: bool = True,
+        workloads: bool = True,
+        workers: int = 5,
+        observer: Observer | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._client, self._schedulers, self._inherit = client, schedulers, inherit_annotations
+        self._pods, self._groups = informers.pods, informers.pod_groups
+        self._workloads: dict[str, Informer[Any]] = {}
+        if workloads:
+            self._workloads = {"ReplicaSet": informers.replica_sets, "StatefulSet": informers.stateful_sets}
+        self._pods.store.add_index(BY_GROUP, lambda pod: (f"{pod.namespace}/{building.group_name(pod)}",))
+        self._controller: Controller[Key] = Controller(
+            NAME, self.reconcile, workers=workers, observer=observer, clock=clock
+        )
+        self._listen()
+
+    async def run(self) -> None:
+        """Work until cancelled, once the caches are filled."""
+        await wait_all_synced(self._pods, self._groups, *self._workloads.values(), timeout=SYNC_TIMEOUT)
+        await self._controller.run()
+
+    # -- from changes to keys ----------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        self._pods.add_handler(on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_seen)
+        self._groups.add_handler(on_delete=lambda group: self._controller.enqueue(group.key))
+        for informer in self._workloads.values():
+            informer.add_handler(on_add=self._owner_seen, on_update=lambda _old, new: self._owner_seen(new))
+
+    def _pod_seen(self, pod: Pod) -> None:
+        if building.is_ours(pod, self._schedulers):
+            self._controller.enqueue((pod.namespace, building.group_name(pod)))
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        if (old.status.phase, old.deleting, old.metadata.annotations) != (
+            new.status.phase,
+            new.deleting,
+            new.metadata.annotations,
+        ):
+            self._pod_seen(new)
+
+    def _owner_seen(self, owner: core.Object) -> None:
+        self._controller.enqueue((owner.namespace, names.bare_pod_group_name(owner.uid)))
+
+    # -- from a key to writes ----------------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> Result | None:
+        """Bring the group of that key to what its pods and their owner ask for."""
+        namespace, name = key
+        group = self._groups.store.get(key)
+        members = self._members(namespace, name)
+        if self._scaled_to_zero(members, group):
+            await self._delete(group)
+            return None
+        if not members:
+            return None
+        model = building.representative(members)
+        owners = await self._owners(model)
+        if group is None:
+            await self._create(model, owners)
+        elif model.controller is not None:
+            patch = building.changes(model, owners, group)
+            if patch:
+                await self._client.patch(kinds.POD_GROUPS, name, patch, namespace)
+        for pod in members:
+            await self._bind(pod, name)
+        return None
+
+    def _members(self, namespace: str, name: str) -> list[Pod]:
+        found = self._pods.store.by_index(BY_GROUP, f"{namespace}/{name}")
+        return [pod for pod in found if building.is_ours(pod, self._schedulers)]
+
+    def _scaled_to_zero(self, members: list[Pod], group: PodGroup | None) -> bool:
+        owner = next((pod.controller for pod in members if pod.controller), None)
+        if owner is None and group is not None:
+            owner = group.controller
+        namespace = members[0].namespace if members else group.namespace if group else ""
+        return owner is not None and self._replicas(namespace, owner) == 0
+
+    def _replicas(self, namespace: str, owner: OwnerReference) -> int | None:
+        """Replicas of a ReplicaSet or StatefulSet as it is now; None for other owners and for one not seen yet."""
+        informer = self._workloads.get(owner.kind)
+        found = informer.store.get((namespace, owner.name)) if informer is not None else None
+        if found is None or found.uid != owner.uid:
+            return None
+        return 1 if found.spec.replicas is None else int(found.spec.replicas)
+
+    async def _owners(self, pod: Pod) -> Owners:
+        controller = pod.controller
+        replicas = self._replicas(pod.namespace, controller) if controller else None
+        if not self._inherit:
+            return Owners(replicas=replicas)
+        annotations = [await self._annotations(pod.namespace, one) for one in pod.metadata.owner_references]
+        return Owners(building.merged(annotations), replicas)
+
+    async def _annotations(self, namespace: str, owner: OwnerReference) -> dict[str, str]:
+        """Annotations of an owner, from the cache if it is watched, else from the server; none if it is gone."""
+        kind, informer = _READ_OWNERS.get(owner.kind), self._workloads.get(owner.kind)
+        cached = informer.store.get((namespace, owner.name)) if informer is not None else None
+        if cached is not None:
+            return dict(cached.metadata.annotations)
+        if kind is None or not owner.name:
+            return {}
+        try:
+            found = await self._client.get(kind, owner.name, namespace)
+        except NotFound:
+            return {}
+        return dict(json.metadata(found).get("annotations") or {})
+
+    async def _create(self, pod: Pod, owners: Owners) -> None:
+        try:
+            await self._client.create(kinds.POD_GROUPS, building.build(pod, owners))
+        except AlreadyExists:
+            pass  # the cache is behind
+
+    async def _delete(self, group: PodGroup | None) -> None:
+        if group is None or group.deleting:
+            return
+        try:
+            await self._client.delete(kinds.POD_GROUPS, group.name, group.namespace, uid=group.uid)
+        except (NotFound, Conflict):
+            pass
+
+    async def _bind(self, pod: Pod, group: str) -> None:
+        """Tell the pod its group."""
+        if pod.metadata.annotations.get(names.GROUP_NAME) or pod.deleting:
+            return
+        patch = {"metadata": {"uid": pod.uid, "annotations": {names.GROUP_NAME: group}}}
+        try:
+            await self._client.patch(kinds.PODS, pod.name, patch, pod.namespace)
+        except (NotFound, Conflict):
+            pass
