@@ -88,8 +88,8 @@ def _decode(served: ServedKind, new: Object, options: WriteOptions) -> None:
     if problem:
         raise statuses.cannot_be_handled(served.kind, problem)
     _report(served, pruning.prune(served.schema, new), options)
-    if not served.is_custom:
-        canonical.canonicalize(served.schema, new)
+    canonical.canonicalize(schema, value)
+    canonical.tidy_metadata(new["metadata"])
 
 
 def _report(served: ServedKind, unknown: list[str], options: WriteOptions) -> None:

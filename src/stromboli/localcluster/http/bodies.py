@@ -1,4 +1,4 @@
-"""Request bodies: JSON or YAML into objects, patches and delete options."""
+"""Request bodies: JSON, YAML or Protobuf into objects, patches and delete options."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import yaml
 
 from stromboli.localcluster import statuses
 from stromboli.localcluster.patching.patches import ApplyPatch, JsonPatch, MergePatch, Patch, StrategicPatch
+from stromboli.localcluster.protobuf import decoding as protobuf
 from stromboli.localcluster.requests import DeleteOptions, FieldValidation, Propagation, WriteOptions
 from stromboli.localcluster.statuses import StatusError
 from stromboli.localcluster.storage import Object
@@ -38,6 +39,8 @@ def parse(body: bytes, content_type: str) -> Any:
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type in _YAML_TYPES:
         return _yaml(body)
+    if media_type == protobuf.MEDIA_TYPE:
+        return _protobuf(body)
     if media_type not in _JSON_TYPES:
         message = (
             "the body of the request was in an unknown format - accepted media types include: "
@@ -49,6 +52,13 @@ def parse(body: bytes, content_type: str) -> Any:
     except orjson.JSONDecodeError as error:
         why = f"couldn't get version/kind; json parse error: {error}"
         raise statuses.bad_request(f"the object provided is unrecognized (must be of a known type): {why}") from error
+
+
+def _protobuf(body: bytes) -> Any:
+    try:
+        return protobuf.decode(body)
+    except protobuf.BadMessage as error:
+        raise StatusError(415, "UnsupportedMediaType", str(error)) from error
 
 
 def _yaml(body: bytes) -> Any:

@@ -123,10 +123,10 @@ def apply(
     others = [entry for entry in entries if not entry.is_of(mine)]
     result = fieldsets.merged(schema, live, _bare(applied))
     if previous is not None:
-        given_up = fieldsets.without(previous.fields, wanted)
+        kept_fields = wanted
         for other in others:
-            given_up = fieldsets.without(given_up, other.fields)
-        result = fieldsets.pruned(schema, result, given_up)
+            kept_fields = fieldsets.union(kept_fields, other.fields)
+        result = fieldsets.pruned(schema, result, fieldsets.released(previous.fields, kept_fields))
     difference = fieldsets.difference_of(schema, live, result)
     changed = _tracked(served, difference.changed, subresource)
     conflicts = [(other, fieldsets.common(other.fields, changed)) for other in others]

@@ -177,6 +177,17 @@ def _combined(one: FieldSet, other: FieldSet, *, keep_common: bool) -> FieldSet:
     return result
 
 
+def released(previous: FieldSet, kept: FieldSet) -> FieldSet:
+    """Places of ``previous`` that nothing in ``kept`` needs: a container stays as long as anything in it is kept."""
+    result: FieldSet = {}
+    for key, mine in _below(previous).items():
+        if key not in kept:
+            result[key] = mine
+        elif below := released(mine, kept[key]):
+            result[key] = below
+    return result
+
+
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
     """The places of a set as conflicts name them: ``.spec.containers[name="a"].image``."""
     for key, below in fields.items():

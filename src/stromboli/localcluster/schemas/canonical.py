@@ -1,4 +1,4 @@
-"""Quantities in canonical form (``1000m`` is stored as ``1``), as the real server's decoding leaves them."""
+"""What decoding into Go's types does on the way: quantities in canonical form (``1000m`` is ``1``), nulls left out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from stromboli.localcluster.schemas.structure import Schema
 
 
 def canonicalize(schema: Schema, value: Any) -> None:
-    """Rewrite in place every quantity below ``value``; texts that are no quantities are left for type checks."""
+    """Rewrite in place every quantity below ``value`` and drop nulls; type checks come before."""
     if isinstance(value, dict):
-        for name, item in value.items():
+        for name, item in list(value.items()):
             child = schema.child(name)
-            if child is not None:
+            if item is None and not schema.preserve_unknown:
+                del value[name]
+            elif child is not None:
                 value[name] = _canonical(child, item)
     elif isinstance(value, list) and schema.items is not None:
         for index, item in enumerate(value):
@@ -23,7 +25,7 @@ def canonicalize(schema: Schema, value: Any) -> None:
 
 def _canonical(schema: Schema, value: Any) -> Any:
     if schema.quantity:
-        return value if value is None else _text(value)
+        return _text(value)
     if isinstance(value, dict | list):
         canonicalize(schema, value)
     return value
@@ -35,3 +37,10 @@ def _text(quantity: str | int | float) -> str:
         return quantities.canonical(quantity)
     except quantities.BadQuantity:
         return str(quantity)
+
+
+def tidy_metadata(metadata: dict[str, Any]) -> None:
+    """Drop in place what Go leaves out when it is empty: maps, lists and texts."""
+    for name, value in list(metadata.items()):
+        if value in (None, "", {}, []):
+            del metadata[name]
