@@ -16,18 +16,21 @@ needs_references = pytest.mark.skipif(
     not DIRECTORY.is_dir(), reason=f"no reference fixtures at {DIRECTORY}; set REFERENCE_DIR"
 )
 
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The loader in C reads these megabytes ten times faster."""
+
 Json = dict[str, Any]
 
 
 def reference_crds() -> dict[str, Json]:
     """Reference definitions by name."""
-    found = (yaml.safe_load(path.read_text()) for path in sorted((DIRECTORY / "crds").glob("*.yaml")))
+    found = (yaml.load(path.read_text(), LOADER) for path in sorted((DIRECTORY / "crds").glob("*.yaml")))
     return {crd["metadata"]["name"]: crd for crd in found}
 
 
 def reference_objects() -> Iterator[tuple[str, Json]]:
     """Every object of the example manifests, with the file it is in."""
     for path in sorted((DIRECTORY / "examples").rglob("*.y*ml")):
-        for document in yaml.safe_load_all(path.read_text()):
+        for document in yaml.load_all(path.read_text(), LOADER):
             if isinstance(document, dict) and "kind" in document:
                 yield str(path.relative_to(DIRECTORY / "examples")), document

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from stromboli.api.core.meta import Object, ObjectMeta, Struct
+from stromboli.api.core.meta import Object, Struct
 from stromboli.api.kinds import Kind
 
 T = TypeVar("T", bound=Struct)
@@ -114,11 +114,8 @@ def decode_watch_event(struct: type[O], line: bytes) -> WatchEvent[O]:
         event = _EVENT.decode(line)
     except msgspec.DecodeError as error:
         raise UndecodableObject(f"not a watch event: {error}") from error
-    if event.type == "ERROR":
-        status = _STATUS.decode(event.object)
-        return WatchEvent("ERROR", None, "", code=status.code, message=status.message or status.reason)
-    if event.type == "BOOKMARK":
-        return WatchEvent("BOOKMARK", None, _HEAD.decode(event.object).metadata.resource_version)
+    if event.type in ("ERROR", "BOOKMARK"):
+        return _signal(event)
     item = _decode_or_bad(struct, event.object)
     if isinstance(item, BadObject):
         return WatchEvent(event.type, None, item.resource_version, bad=item)
@@ -142,7 +139,7 @@ class _RawList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: _ListMeta = _ListMeta()
 
 
 class _RawEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +182,17 @@ def _decode_again(struct: type[T], data: bytes | str | msgspec.Raw, error: msgsp
         return msgspec.convert(_without_nulls(msgspec.json.decode(data)), struct)
     except msgspec.DecodeError:
         raise UndecodableObject(f"{struct.__name__}: {error}") from error
+
+
+def _signal(event: _RawEvent) -> WatchEvent[O]:
+    """An event that is about the watch itself, not an object."""
+    try:
+        if event.type == "BOOKMARK":
+            return WatchEvent("BOOKMARK", None, _HEAD.decode(event.object).metadata.resource_version)
+        status = _STATUS.decode(event.object)
+    except msgspec.DecodeError as error:
+        raise UndecodableObject(f"not a {event.type} event: {error}") from error
+    return WatchEvent("ERROR", None, "", code=status.code, message=status.message or status.reason)
 
 
 def _page(meta: _ListMeta, items: list[O], bad: list[BadObject]) -> ListPage[O]:
