@@ -94,9 +94,27 @@ class Ledger:
         if job is None:
             task.status = status
             return
+        if _ALLOCATED[old] and _ALLOCATED[status]:
+            self._recount(task, job, old, status)
+            return
         self._count(task, old, -1)
         task.status = status
         self._count(task, status, 1)
+
+    def _recount(self, task: Task, job: Job, old: TaskStatus, new: TaskStatus) -> None:
+        """A move between statuses that weigh the same."""
+        task.status = new
+        job.counts[old] -= 1
+        job.counts[new] += 1
+        if task.sub_job is not None:
+            task.sub_job.counts[old] -= 1
+            task.sub_job.counts[new] += 1
+        if task.role:
+            counts = job.role_counts[task.role]
+            counts[old] -= 1
+            counts[new] += 1
+        self.changes.append(job)
+        self.touched[job.id] = job
 
     def activate(self, job: Job, queue: Queue) -> None:
         """Makes a job part of cycles and of its queue's sums."""
@@ -201,7 +219,7 @@ class Ledger:
     def weigh(self, task: Task, node: Node, holding: Holding) -> None:
         """Adds the weight of a task to the node's row; a placeholder has none."""
         if node.row >= 0:
-            self._nodes.add(node.row, self._delta(task.shape, holding))
+            self._nodes.add(node.row, self.block(task.shape, holding))
         if task.host_ports and holding != Holding.EVICTED:
             for port in task.host_ports:
                 node.ports[port] = node.ports.get(port, 0) + 1
@@ -209,7 +227,7 @@ class Ledger:
     def unweigh(self, task: Task, node: Node, holding: Holding) -> None:
         """The reverse of ``weigh``."""
         if node.row >= 0:
-            self._nodes.subtract(node.row, self._delta(task.shape, holding))
+            self._nodes.subtract(node.row, self.block(task.shape, holding))
         if task.host_ports and holding != Holding.EVICTED:
             for port in task.host_ports:
                 if node.ports[port] == 1:
@@ -217,7 +235,8 @@ class Ledger:
                 else:
                     node.ports[port] -= 1
 
-    def _delta(self, shape: Shape, holding: Holding) -> Floats:
+    def block(self, shape: Shape, holding: Holding) -> Floats:
+        """What a task of a shape adds to a node's row; the same array every time."""
         delta = shape.delta.get(holding)
         if delta is None:
             delta = shape.delta[holding] = _block(shape, holding, self._columns.width)

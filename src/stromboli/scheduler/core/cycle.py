@@ -99,7 +99,7 @@ class Cycle:
         self._open_jobs()
         self.combination = Combination(self._open_plugins(plugins), mirror.ledger.changes)
         self.journal = Journal(mirror.ledger, self.combination.books)
-        self.searches = Searches(self.view, self.combination, self.complain)
+        self.searches = Searches(self.view, self.combination, mirror.ledger, self.complain)
         self._invalid: dict[str, str] = {}
         self.result.timings["open", ""] = clock() - started
 

@@ -176,7 +176,7 @@ class Mirror:
             node = self._node(resource.name)
             known = node.row >= 0
             if known and self._same_capacity(node, resource):
-                self.nodes.log.append(node.row)
+                self.nodes.touch(node.row)
             else:
                 self._set_capacity(node, vector)
             if not known or node.labels != resource.metadata.labels:

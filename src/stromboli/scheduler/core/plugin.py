@@ -65,6 +65,9 @@ class Reach(Enum):
 
     NODE = "node"
     """nothing: it depends on the Node object alone"""
+    STATE = "state"
+    """placements on this node, as they show in its rows of ``view.nodes`` and nowhere else. Such a hook may be asked
+    about imagined rows beyond the end of ``view.node_list``: what the node would be like with more tasks"""
     ROW = "row"
     """placements on this node"""
     CLUSTER = "cluster"

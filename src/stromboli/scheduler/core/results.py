@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from stromboli.api import core
 from stromboli.scheduler.core.view import JobEvent, Sample
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRef:
+class TaskRef(msgspec.Struct, frozen=True, gc=False):
     """Identity of a pod and the job it belongs to."""
 
     namespace: str
@@ -24,8 +25,7 @@ class TaskRef:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True, gc=False):
     """A committed allocation: the mirror holds the task as Binding until it is confirmed or ``bind_failed``."""
 
     task: TaskRef

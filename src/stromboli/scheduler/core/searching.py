@@ -2,20 +2,21 @@
 
 An ``Evaluation`` holds the answers of all filters and scores for one shape over all rows. It is made once a cycle and
 afterwards kept current by asking again only about rows written since, so that placing the tasks of a gang one by one
-costs a maximum and one row each. Every node is scored; of equally good ones the first in node-list order is taken, or
-with a seed a random one of them.
+costs a maximum and one row each. Where hooks look at nothing but a node's amounts, a row is asked about once for the
+next several tasks of the shape: placing one, or taking it back, is then a step along a forecast. Every node is scored;
+of equally good ones the first in node-list order is taken, or with a seed a random one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 import numpy.typing as npt
 
-from stromboli.scheduler.core.accounting import lacking
+from stromboli.scheduler.core.accounting import Holding, Ledger
 from stromboli.scheduler.core.columns import EPSILON, Floats
 from stromboli.scheduler.core.combining import Combination
 from stromboli.scheduler.core.fit_errors import FitErrors
@@ -27,6 +28,10 @@ from stromboli.scheduler.core.view import View
 
 _NOT_IN_SHARD = Reason("node isn't in scheduler node shard", Code.ERROR)
 _IMPOSSIBLE = -np.inf
+_LEVELS = 16
+"""How many tasks of a shape on one node are looked ahead at once: it costs little more than looking at one."""
+_FEW = 8
+"""More changed rows than this are looked at together, without looking ahead."""
 
 
 @dataclass(slots=True)
@@ -47,6 +52,19 @@ class _Rated:
     """Whether raw numbers differ at all: if not, normalising cannot tell candidates apart."""
 
 
+@dataclass(slots=True)
+class _Forecast:
+    """The answers about one node with 0, 1, ... more tasks of the shape; ``level`` is where it stands now."""
+
+    level: int
+    allowed: list[bool]
+    local: list[float]
+    idle: list[bool]
+    future: list[bool]
+    best_idle: list[float]
+    best_future: list[float]
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The node a task goes to, and whether it has to wait there for resources being released."""
@@ -58,9 +76,13 @@ class Choice:
 class Evaluation:
     """Filters and scores of one shape (of one job or task, if a plugin's answers depend on it) over all rows."""
 
-    def __init__(self, view: View, combination: Combination, task: Task, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, view: View, combination: Combination, ledger: Ledger, task: Task, complain: Callable[[str], None]
+    ) -> None:
         self._view = view
         self._nodes = view.nodes
+        self._held = ledger.block(task.shape, Holding.HELD)
+        self._forecasts: dict[int, _Forecast] = {}
         self._shape = task.shape
         self._task = task
         self._complain = complain
@@ -93,6 +115,12 @@ class Evaluation:
         self._start_scores(combination.scores, rows)
         self._fit(rows)
         self._rank(rows)
+        self._forecastable = self._can_look_ahead()
+
+    def _can_look_ahead(self) -> bool:
+        hooks: list[Filter | Score] = [*self._row_scores, *(one.filter for asked in self._plugins for one in asked)]
+        by_state = all(hook.reach in (Reach.NODE, Reach.STATE) and hook.scope is Scope.SHAPE for hook in hooks)
+        return by_state and all(rated.score.reach is Reach.NODE for rated in self._rated)
 
     def _start_filters(self, combination: Combination, rows: Rows) -> None:
         if self._view.shard_mode == "hard" and self._view.shard is not None:
@@ -145,14 +173,94 @@ class Evaluation:
         """Takes note of everything written to node rows since."""
         log = self._nodes.log
         self._task = task
-        written = len(log) - self._read
-        if not written:
+        if self._read == len(log):
             return
-        if written == 1 or (written == 2 and log[-1] == log[-2]):
-            rows: Rows = np.array([log[-1]], dtype=np.intp)
-        else:
-            rows = np.unique(np.array(log[self._read :], dtype=np.intp))
+        dirty = self._follow(log)
         self._read = len(log)
+        if not dirty:
+            return
+        if len(dirty) <= _FEW and self._forecastable:
+            self._forecast(dirty)
+        else:
+            self._ask_again(np.array(sorted(dirty), dtype=np.intp))
+
+    def _follow(self, log: list[tuple[int, Floats | None, int]]) -> set[int]:
+        """Rows about which forecasts say nothing; the others are brought up to date."""
+        dirty: set[int] = set()
+        forecasts, held = self._forecasts, self._held
+        for position in range(self._read, len(log)):
+            row, block, sign = log[position]
+            forecast = forecasts.get(row)
+            if forecast is None:
+                dirty.add(row)
+            elif block is held and 0 <= forecast.level + sign < _LEVELS:
+                forecast.level += sign
+                self._take(row, forecast)
+            else:
+                del forecasts[row]
+                dirty.add(row)
+        return dirty
+
+    def _take(self, row: int, forecast: _Forecast) -> None:
+        level = forecast.level
+        self.allowed[row] = forecast.allowed[level]
+        self.local[row] = forecast.local[level]
+        self.fits_idle[row] = forecast.idle[level]
+        self.fits_future[row] = forecast.future[level]
+        self._best_idle[row] = forecast.best_idle[level]
+        self._best_future[row] = forecast.best_future[level]
+
+    def _forecast(self, dirty: set[int]) -> None:
+        """Looks ahead on changed rows, and on those likely to be chosen next: many cost little more than one."""
+        rows: Rows = np.array(sorted(dirty | self._likely()), dtype=np.intp)
+        with self._nodes.imagined(rows, self._held, _LEVELS) as imagined:
+            allowed = self._imagine_filters(rows, imagined)
+            local = np.repeat(self._static[rows], _LEVELS)
+            for score in self._row_scores:
+                numbers = self._rate(score, imagined)
+                if numbers is not None:
+                    local += numbers
+            idle = (self._nodes.idle[np.ix_(imagined, self._columns)] > self._needed).all(axis=1)
+            future = (self._nodes.future[np.ix_(imagined, self._columns)] > self._needed).all(axis=1)
+        best_idle = np.where(allowed & idle, local, _IMPOSSIBLE)
+        best_future = np.where(allowed & future & ~idle, local, _IMPOSSIBLE)
+        answers = (allowed, local, idle, future, best_idle, best_future)
+        by_row = [each.reshape(len(rows), _LEVELS).tolist() for each in answers]
+        for row, *forecast in zip(rows.tolist(), *by_row, strict=True):
+            self._forecasts[row] = _Forecast(0, *forecast)
+            if row in dirty:
+                self._take(row, self._forecasts[row])
+
+    def _likely(self) -> set[int]:
+        """Rows that rank high and are not forecast yet."""
+        ranking = self._best_idle
+        if len(ranking) <= _LEVELS:
+            return set()
+        best = np.argpartition(ranking, -_LEVELS)[-_LEVELS:]
+        return {row for row in best.tolist() if row not in self._forecasts and ranking[row] > _IMPOSSIBLE}
+
+    def _imagine_filters(self, rows: Rows, imagined: Rows) -> Bools:
+        """Which imagined rows pass. Refusals are not kept: explanations ask again about the rows forecast."""
+        allowed = self._nodes.live[imagined]
+        for asked in self._plugins:
+            for one in asked:
+                if one.filter.reach is Reach.STATE:
+                    refusals = one.filter.refuse(self._task, imagined)
+                    if refusals is not None:
+                        allowed &= refusals == 0
+                else:
+                    allowed &= np.repeat(one.refusals[rows] == 0, _LEVELS)
+        return allowed
+
+    def _settle(self) -> None:
+        """Brings the refusals of rows that were only forecast up to date."""
+        rows: Rows = np.array(sorted(self._forecasts), dtype=np.intp)
+        if len(rows):
+            self._refresh_filters(rows)
+
+    def _ask_again(self, rows: Rows) -> None:
+        for row in rows.tolist():
+            self._forecasts.pop(row, None)
         self._refresh_filters(rows)
         self._refresh_scores(rows)
         self._fit(rows)
@@ -162,7 +270,7 @@ class Evaluation:
         changed = False
         for asked in self._plugins:
             for one in asked:
-                if one.filter.reach is Reach.ROW:
+                if one.filter.reach is not Reach.NODE:
                     refusals = one.filter.refuse(self._task, rows)
                     one.refusals[rows] = 0 if refusals is None else refusals
                     changed = True
@@ -182,18 +290,13 @@ class Evaluation:
                     total += numbers
             self.local[rows] = total
         for rated in self._rated:
-            if rated.score.reach is Reach.ROW:
+            if rated.score.reach is not Reach.NODE:
                 numbers = self._rate(rated.score, rows)
                 if numbers is not None:
                     rated.raw[rows] = numbers
                     rated.uneven = _differ(rated.raw)
 
     def _fit(self, rows: Rows) -> None:
-        if len(rows) == 1:
-            row = int(rows[0])
-            self.fits_idle[row] = lacking(self._nodes.idle[row], self._shape) is None
-            self.fits_future[row] = lacking(self._nodes.future[row], self._shape) is None
-            return
         at = np.ix_(rows, self._columns)
         self.fits_idle[rows] = (self._nodes.idle[at] > self._needed).all(axis=1)
         self.fits_future[rows] = (self._nodes.future[at] > self._needed).all(axis=1)
@@ -303,6 +406,7 @@ class Evaluation:
         return errors
 
     def _count(self, rows: Rows | None, hyper_node: str, *, resources: bool) -> FitErrors:
+        self._settle()
         if rows is None:
             rows = np.nonzero(self._nodes.live)[0]
         tally = _Tally(rows, self._nodes.count)
@@ -329,6 +433,7 @@ class Evaluation:
 
     def passes_for_eviction(self, rows: Rows | None) -> Rows:
         """Rows refused by nothing, or only with codes that eviction may help; resources are not looked at."""
+        self._settle()
         mask: Bools = self._nodes.live.copy()
         decided = np.zeros(self._nodes.count, dtype=bool)
         for asked in self._plugins:
@@ -428,9 +533,10 @@ def _shard_filter() -> Filter:
 class Searches:
     """The evaluations of a cycle."""
 
-    def __init__(self, view: View, combination: Combination, complain: Callable[[str], None]) -> None:
+    def __init__(self, view: View, combination: Combination, ledger: Ledger, complain: Callable[[str], None]) -> None:
         self._view = view
         self._combination = combination
+        self._ledger = ledger
         self._complain = complain
         self._known: dict[tuple[int, str], Evaluation] = {}
         hooks: list[Filter | Score] = [one for _, filters in combination.filters for one in filters]
@@ -443,7 +549,9 @@ class Searches:
         key = self._key(task, task.shape)
         evaluation = self._known.get(key)
         if evaluation is None:
-            evaluation = self._known[key] = Evaluation(self._view, self._combination, task, self._complain)
+            evaluation = self._known[key] = Evaluation(
+                self._view, self._combination, self._ledger, task, self._complain
+            )
         else:
             evaluation.refresh(task)
         return evaluation

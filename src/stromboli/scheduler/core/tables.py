@@ -7,6 +7,8 @@ dead row that ``compact`` removes between cycles. Writers append to ``log``; rea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 import numpy as np
@@ -41,48 +43,49 @@ class NodeTable:
     def __init__(self, width: int) -> None:
         self.count = 0
         """Rows in use, dead ones included."""
-        self.log: list[int] = []
-        """Rows written, in order, since the table was made or compacted."""
+        self.log: list[tuple[int, Floats | None, int]] = []
+        """What was written, in order: (row, block, times the block was added: 1 or -1), or (row, None, 0) for more."""
         self.generation = 0
         """Changes when row numbers change meaning: then nothing derived from rows may be kept."""
+        self._seen = 0
         self._state: Floats = np.zeros((len(Kind), 64, width))
         self._live: Bools = np.zeros(64, dtype=bool)
 
     @property
     def live(self) -> Bools:
-        return self._live[: self.count]
+        return self._live[: self._seen]
 
     @property
     def allocatable(self) -> Floats:
-        return self._state[Kind.ALLOCATABLE, : self.count]
+        return self._state[Kind.ALLOCATABLE, : self._seen]
 
     @property
     def idle(self) -> Floats:
-        return self._state[Kind.IDLE, : self.count]
+        return self._state[Kind.IDLE, : self._seen]
 
     @property
     def used(self) -> Floats:
-        return self._state[Kind.USED, : self.count]
+        return self._state[Kind.USED, : self._seen]
 
     @property
     def releasing(self) -> Floats:
-        return self._state[Kind.RELEASING, : self.count]
+        return self._state[Kind.RELEASING, : self._seen]
 
     @property
     def pipelined(self) -> Floats:
-        return self._state[Kind.PIPELINED, : self.count]
+        return self._state[Kind.PIPELINED, : self._seen]
 
     @property
     def future(self) -> Floats:
-        return self._state[Kind.FUTURE, : self.count]
+        return self._state[Kind.FUTURE, : self._seen]
 
     @property
     def requested(self) -> Floats:
-        return self._state[Kind.REQUESTED, : self.count]
+        return self._state[Kind.REQUESTED, : self._seen]
 
     @property
     def nonzero(self) -> Floats:
-        return self._state[Kind.NONZERO, : self.count]
+        return self._state[Kind.NONZERO, : self._seen]
 
     @property
     def state(self) -> Floats:
@@ -93,20 +96,24 @@ class NodeTable:
         """A new live row of zeros, last in node-list order."""
         row = self.count
         if row == self._state.shape[1]:
-            self._state = np.concatenate([self._state, np.zeros_like(self._state)], axis=1)
-            self._live = np.concatenate([self._live, np.zeros_like(self._live)])
+            self._grow()
         self._state[:, row] = 0.0
         self._live[row] = True
         self.count += 1
-        self.log.append(row)
+        self._seen = self.count
+        self.log.append((row, None, 0))
         return row
 
     def kill(self, row: int) -> None:
         """Takes a row out of use; it fits nothing until ``compact`` removes it."""
         self._state[:, row] = 0.0
         self._live[row] = False
-        self.log.append(row)
+        self.log.append((row, None, 0))
         self.generation += 1
+
+    def touch(self, row: int) -> None:
+        """Notes that something about a node has changed that is not in its row."""
+        self.log.append((row, None, 0))
 
     def reset(self, row: int, allocatable: Floats) -> None:
         """An empty node with this much allocatable."""
@@ -114,17 +121,38 @@ class NodeTable:
         width = len(allocatable)
         for kind in (Kind.ALLOCATABLE, Kind.IDLE, Kind.FUTURE):
             self._state[kind, row, :width] = allocatable
-        self.log.append(row)
+        self.log.append((row, None, 0))
 
     def add(self, row: int, delta: Floats) -> None:
         """Adds a block ``[kind, column]`` to one row."""
         self._state[:, row] += delta
-        self.log.append(row)
+        self.log.append((row, delta, 1))
 
     def subtract(self, row: int, delta: Floats) -> None:
         """The exact reverse of ``add``: amounts are whole numbers far below 2**53."""
         self._state[:, row] -= delta
-        self.log.append(row)
+        self.log.append((row, delta, -1))
+
+    @contextmanager
+    def imagined(self, rows: Rows, delta: Floats, levels: int) -> Iterator[Rows]:
+        """Rows beyond the end, for as long as the context lasts: each node with 0, 1, ... blocks added, in turn."""
+        first, last = self.count, self.count + len(rows) * levels
+        while last > self._state.shape[1]:
+            self._grow()
+        steps = np.arange(levels, dtype=np.float64)[None, None, :, None]
+        imagined = self._state[:, rows, None, :] + delta[:, None, None, :] * steps
+        self._state[:, first:last] = imagined.reshape(len(Kind), last - first, -1)
+        self._live[first:last] = np.repeat(self._live[rows], levels)
+        self._seen = last
+        try:
+            yield np.arange(first, last)
+        finally:
+            self._seen = first
+            self._live[first:last] = False
+
+    def _grow(self) -> None:
+        self._state = np.concatenate([self._state, np.zeros_like(self._state)], axis=1)
+        self._live = np.concatenate([self._live, np.zeros_like(self._live)])
 
     def widen(self, width: int) -> None:
         """Makes room for more resource columns."""
@@ -138,7 +166,7 @@ class NodeTable:
         self._state[:, : len(keep)] = self._state[:, keep]
         self._live[: self.count] = False
         self._live[: len(keep)] = True
-        self.count = len(keep)
+        self.count = self._seen = len(keep)
         self.log.clear()
         self.generation += 1
         return renumbered

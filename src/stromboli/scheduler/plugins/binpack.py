@@ -8,7 +8,7 @@ import numpy as np
 
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import PODS, Floats
-from stromboli.scheduler.core.plugin import Arguments, Hooks, Plugin, Score
+from stromboli.scheduler.core.plugin import Arguments, Hooks, Plugin, Reach, Score
 from stromboli.scheduler.plugins import arguments as models
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Binpack(Plugin):
             for name, weight in resource_weights(self.arguments).items()
             if (column := view.columns.get(name)) is not None and column != PODS
         }
-        return Hooks(scores=[Score("binpack", self._rate)] if self._weight else [])
+        return Hooks(scores=[Score("binpack", self._rate, reach=Reach.STATE)] if self._weight else [])
 
     def _rate(self, task: Task, rows: Rows) -> Floats:
         allocatable, used = self._nodes.allocatable, self._nodes.used

@@ -72,9 +72,9 @@ class NodeOrder(Plugin):
             "nodeaffinity": self._node_affinity,
             "imagelocality": self._image_locality,
         }
-        static = {"nodeaffinity", "imagelocality"}
+        by_node = {"nodeaffinity", "imagelocality"}
         return [
-            Score(name, rate, reach=Reach.NODE if name in static else Reach.ROW)
+            Score(name, rate, reach=Reach.NODE if name in by_node else Reach.STATE)
             for name, rate in scores.items()
             if self._weights[name]
         ]

@@ -67,7 +67,7 @@ class Predicates(Plugin):
         self._neighbours = Neighbours(view, self._labels)
         self._cordoned = _cordoned(view)
         filters = [
-            Filter("pod number", [POD_NUMBER], self._pod_number),
+            Filter("pod number", [POD_NUMBER], self._pod_number, reach=Reach.STATE),
             Filter("node unschedulable", [UNSCHEDULABLE], self._unschedulable, reach=Reach.NODE),
         ]
         if self._on("NodeAffinity"):
