@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from stromboli.kube.client import Client, PatchType
 from stromboli.kube.json import JsonObject
 from stromboli.kube.retrying import decide
 from stromboli.testing.apiserver import FakeApiServer
+from stromboli.testing.clocks import SkippingClock
 from stromboli.testing.waiting import eventually
 from tests.kube.objects import config_map, pod
 
@@ -158,19 +159,33 @@ async def test_answers_become_errors(client: Client, server: FakeApiServer, case
 # -- trying again ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_read_outlives_a_storm_of_500s(client: Client, server: FakeApiServer) -> None:
+@pytest.fixture
+async def clock() -> SkippingClock:
+    return SkippingClock()
+
+
+@pytest.fixture
+async def patient(server: FakeApiServer, clock: SkippingClock) -> AsyncIterator[Client]:
+    """A client whose waiting takes no time."""
+    async with await Client.connect(master=server.url, qps=0, clock=clock) as connected:
+        yield connected
+
+
+async def test_a_read_outlives_a_storm_of_500s(patient: Client, server: FakeApiServer, clock: SkippingClock) -> None:
     server.put(kinds.PODS, pod("p"))
     server.faults.fail(500, verb="get", times=3)
-    assert (await client.get(kinds.PODS, "p", "default"))["metadata"]["name"] == "p"
+    assert (await patient.get(kinds.PODS, "p", "default"))["metadata"]["name"] == "p"
     assert server.count("get") == 4
+    for delay, step in zip(clock.slept, (0.1, 0.2, 0.4), strict=True):
+        assert step / 2 <= delay <= step
 
 
 async def test_a_storm_that_does_not_end_is_given_up_after_a_bounded_number_of_requests(
-    client: Client, server: FakeApiServer
+    patient: Client, server: FakeApiServer
 ) -> None:
     server.faults.fail(500, verb="get", times=None)
     with pytest.raises(errors.ServerError):
-        await client.get(kinds.PODS, "p", "default")
+        await patient.get(kinds.PODS, "p", "default")
     assert server.count("get") == 6
 
 
@@ -206,25 +221,36 @@ async def test_a_write_whose_answer_was_lost_is_not_sent_twice(
 
 
 @pytest.mark.parametrize("verb", WRITES)
-async def test_a_429_is_tried_again_after_the_time_asked_for(client: Client, server: FakeApiServer, verb: str) -> None:
+async def test_a_429_is_tried_again_after_the_time_asked_for(
+    patient: Client, server: FakeApiServer, clock: SkippingClock, verb: str
+) -> None:
     server.put(kinds.CONFIG_MAPS, config_map("a"))
-    server.faults.fail(429, verb=verb, retry_after=1)
-    started = time.monotonic()
-    await WRITES[verb](client)
-    assert time.monotonic() - started >= 1.0
+    server.faults.fail(429, verb=verb, retry_after=7)
+    await WRITES[verb](patient)
+    assert clock.slept == [7]
     assert server.count(verb) == 2
 
 
-async def test_a_retry_after_beyond_the_deadline_is_answered_at_once(client: Client, server: FakeApiServer) -> None:
+async def test_a_read_waits_as_long_as_a_503_asks_for(
+    patient: Client, server: FakeApiServer, clock: SkippingClock
+) -> None:
+    server.put(kinds.PODS, pod("p"))
+    server.faults.fail(503, verb="get", retry_after=3)
+    await patient.get(kinds.PODS, "p", "default")
+    assert clock.slept == [3]
+
+
+async def test_a_retry_after_beyond_the_deadline_is_answered_at_once(
+    patient: Client, server: FakeApiServer, clock: SkippingClock
+) -> None:
     server.faults.fail(429, verb="get", retry_after=3600)
-    started = time.monotonic()
     with pytest.raises(errors.TooManyRequests) as caught:
-        await client.get(kinds.PODS, "p", "default")
+        await patient.get(kinds.PODS, "p", "default")
     assert caught.value.retry_after == 3600
-    assert time.monotonic() - started < 5
+    assert clock.slept == []
 
 
-async def test_an_eviction_refused_by_a_budget_is_the_callers_to_repeat(client: Client, server: FakeApiServer) -> None:
+def test_an_eviction_refused_by_a_budget_is_the_callers_to_repeat(client: Client, server: FakeApiServer) -> None:
     status = {"code": 429, "details": {"retryAfterSeconds": 1, "causes": [{"reason": "DisruptionBudget"}]}}
     error = errors.from_status(status)
     assert isinstance(error, errors.TooManyRequests)

@@ -406,7 +406,7 @@ async def test_bookmarks_move_the_place_so_that_a_forgotten_past_does_not_matter
     async with await server.client() as client:
         informer = pods(client)
         async with running(informer):
-            await informer.wait_synced(5)
+            await eventually(lambda: server.open_watches)
             server.put(kinds.NODES, {"metadata": {"name": "n"}})  # moves the version, tells pods nothing
             server.expire_versions()
             await eventually(lambda: informer._position.resource_version == str(server.memory.version))

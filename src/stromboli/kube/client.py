@@ -78,7 +78,7 @@ class Client:
         burst: int = 100,
         user_agent: str = "stromboli",
         clock: Clock = SYSTEM_CLOCK,
-    ) -> Client:
+    ) -> Self:
         """A client for what the flags, the environment and the files say; see :func:`connecting.connect`.
 
         Nothing is sent yet. Raises :class:`~stromboli.kube.errors.ConfigurationError`.

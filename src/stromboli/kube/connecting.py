@@ -175,7 +175,9 @@ async def _load(path: str, context: str | None, configuration: Configuration, or
     try:
         loader = KubeConfigLoader(merged, active_context=context, config_base_path=None)
         await loader.load_and_set(configuration)
-    except (ConfigException, OSError, AssertionError, AttributeError, TypeError, KeyError, ValueError) as error:
+    except AssertionError as error:  # the library's word for an empty cluster or context
+        raise ConfigurationError(f"{origin}: {path}: clusters[].cluster.server is missing; add the address") from error
+    except (ConfigException, OSError, AttributeError, TypeError, KeyError, ValueError) as error:
         raise ConfigurationError(f"{origin}: {path}: {_one_line(error)}; check the file") from error
     return loader
 

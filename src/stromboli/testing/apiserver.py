@@ -42,7 +42,8 @@ class FakeApiServer:
     """The server and the test's handle on it. Use as an async context manager.
 
     ``token`` makes it refuse requests without that bearer token (and may be changed while it runs); ``streaming_lists``
-    says whether it serves WatchList; ``bookmark_interval`` is in seconds.
+    says whether it serves WatchList; ``bookmark_interval`` is in seconds. ``calls`` is the log of all requests and
+    ``held`` the number of those that a ``hold`` fault keeps waiting.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class FakeApiServer:
         self.memory = Memory()
         self.faults = Faults()
         self.calls: list[Call] = []
+        self.held = 0
         self.port = 0
         self._ssl = ssl_context
         self._snapshots: dict[str, tuple[int, list[JsonObject]]] = {}
@@ -184,10 +186,17 @@ class FakeApiServer:
         if isinstance(fault, Delay):
             await asyncio.sleep(fault.seconds)
         if isinstance(fault, Hold):
-            await fault.gate.wait()
+            await self._hold(fault)
         if isinstance(fault, Disconnect):
             return await self._disconnect(request, target, executed=fault.executed)
         return await self._answer(request, target, fault)
+
+    async def _hold(self, fault: Hold) -> None:
+        self.held += 1
+        try:
+            await fault.gate.wait()
+        finally:
+            self.held -= 1
 
     async def _disconnect(self, request: web.Request, target: Target, *, executed: bool) -> web.StreamResponse:
         if executed:

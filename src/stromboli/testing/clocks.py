@@ -104,6 +104,23 @@ class FakeClock:
         self._wall += step
 
 
+class SkippingClock(FakeClock):
+    """A clock on which every sleep is over at once: time moves by as much, and ``slept`` remembers it.
+
+    For code that waits on its own and alone, such as a request that is repeated after a Retry-After.
+    """
+
+    def __init__(self, *, start: float = 1_700_000_000.0) -> None:
+        super().__init__(start=start)
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        """Move the clock and return."""
+        self.slept.append(seconds)
+        self._move_to(self._steady + max(0.0, seconds))
+        await asyncio.sleep(0)
+
+
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)

@@ -7,14 +7,15 @@ No admission, no schema, no garbage collection of dependents.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from stromboli.api.kinds import Kind
+from stromboli.api.kinds import POD_GROUPS, Kind
 from stromboli.kube import json
 from stromboli.kube.errors import ApiError, api_error
 from stromboli.kube.json import JsonObject
@@ -27,6 +28,9 @@ Resource: TypeAlias = tuple[str, str, str]
 def resource_of(kind: Kind) -> Resource:
     """The resource of a kind."""
     return kind.group, kind.version, kind.plural
+
+
+WITHOUT_STATUS_SUBRESOURCE = frozenset({resource_of(POD_GROUPS)})
 
 
 def refuse(code: int, reason: str, message: str, **details: object) -> ApiError:
@@ -85,9 +89,10 @@ class Memory:
         objects = self._collection(resource).objects
         return [copy.deepcopy(objects[key]) for key in sorted(objects) if namespace in ("", key[0])]
 
-    def since(self, resource: Resource, version: int) -> Iterator[Change]:
+    def since(self, resource: Resource, version: int) -> Sequence[Change]:
         """Changes after ``version``, for a watch that is under way."""
-        return (change for change in self._collection(resource).history if change.version > version)
+        history = self._collection(resource).history
+        return history[bisect.bisect_right(history, version, key=lambda change: change.version) :]
 
     def check_remembered(self, version: int) -> None:
         """Raise ``Gone`` when what happened after ``version`` is forgotten."""
@@ -132,7 +137,7 @@ class Memory:
         old = self._at(resource, key)
         meta = json.metadata(obj)
         _check_preconditions(resource, old, uid=meta.get("uid"), version=meta.get("resourceVersion"))
-        new = _merged(old, copy.deepcopy(obj), subresource)
+        new = _merged(old, copy.deepcopy(obj), subresource, whole=resource in WITHOUT_STATUS_SUBRESOURCE)
         if new == old:
             return copy.deepcopy(old)  # nothing to write, and no new version
         if json.metadata(new).get("deletionTimestamp") and not json.metadata(new).get("finalizers"):
@@ -211,15 +216,19 @@ def _check_preconditions(resource: Resource, old: JsonObject, *, uid: object, ve
             )
 
 
-def _merged(old: JsonObject, new: JsonObject, subresource: str) -> JsonObject:
-    """What a write through the main resource or a subresource makes of the stored object."""
+def _merged(old: JsonObject, new: JsonObject, subresource: str, *, whole: bool) -> JsonObject:
+    """What a write through the main resource or a subresource makes of the stored object.
+
+    ``whole``: the kind has no status subresource, its status is written like everything else.
+    """
     if subresource == "status":
         changed = copy.deepcopy(old)
         changed.pop("status", None)
         return changed | ({"status": new["status"]} if "status" in new else {})
-    new.pop("status", None)
-    if "status" in old:
-        new["status"] = copy.deepcopy(old["status"])
+    if not whole:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = copy.deepcopy(old["status"])
     meta, was = new.setdefault("metadata", {}), json.metadata(old)
     for field_name in ("name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation"):
         if field_name in was:

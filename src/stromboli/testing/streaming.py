@@ -107,7 +107,7 @@ class WatchStream:
                 raise _Broken
             if isinstance(self._fault, HalfOpen) and self._sent >= self._fault.after:
                 await asyncio.Event().wait()  # until the client gives up
-            for change in list(self._memory.since(self._target.resource, version)):
+            for change in self._memory.since(self._target.resource, version):
                 version = change.version
                 await self._send_all(response, self._lines_of(change))
             await self._wait(response, min(end - loop.time(), self._bookmark_interval))
