@@ -92,11 +92,29 @@ class _Row:
     model: str = ""
 
 
-_PODS_BY = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-            "status.phase", "status.podIP", "status.nominatedNodeName")
-_EVENTS_BY = ("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-              "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
-              "reason", "reportingComponent", "source", "type")
+_PODS_BY = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+)
+_EVENTS_BY = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
 _WORKLOAD_SCALE = ScalePaths(selector=".status.selector")
 
 _ROWS: tuple[_Row, ...] = (

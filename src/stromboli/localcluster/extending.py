@@ -40,8 +40,8 @@ def ignore_warning(text: str) -> None:
 class AdmissionRequest:
     """One write on its way into the store. ``obj`` is None for DELETE, ``old`` is None for CREATE.
 
-    ``options`` is the wire form of CreateOptions, UpdateOptions, PatchOptions or DeleteOptions. ``warn`` sends a warning
-    to the client (HTTP ``Warning`` header).
+    ``options`` is the wire form of CreateOptions, UpdateOptions, PatchOptions or DeleteOptions. ``warn`` sends a
+    warning to the client (HTTP ``Warning`` header).
     """
 
     operation: Operation
@@ -129,7 +129,7 @@ class Handler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A handled subresource as discovery shows it: ``kind`` is the kind of its body (``Binding``, ``Eviction``, ...)."""
+    """A handled subresource as discovery shows it; ``kind`` is the kind of its body (``Binding``, ``Eviction``)."""
 
     handler: Handler
     kind: Kind

@@ -35,7 +35,9 @@ def decoded(
     return new
 
 
-def applied(served: ServedKind, configuration: Object, namespace: str | None, name: str, options: WriteOptions) -> Object:
+def applied(
+    served: ServedKind, configuration: Object, namespace: str | None, name: str, options: WriteOptions
+) -> Object:
     """The configuration of a server-side apply, decoded; it need not be a whole object."""
     new = copy(configuration)
     if not new.get("apiVersion") or not new.get("kind"):

@@ -63,9 +63,7 @@ class _Components:
         kind = served.kind
         name = _root_name(kind, served.is_custom)
         schema = self._custom(served) if served.is_custom else self._struct(served.schema, kind)
-        schema["x-kubernetes-group-version-kind"] = [
-            {"group": kind.group, "version": kind.version, "kind": kind.kind}
-        ]
+        schema["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.version, "kind": kind.kind}]
         self.schemas[name] = schema
         return name
 

@@ -4,9 +4,9 @@ Controllers inside the server and the HTTP layer use the same :class:`Registry`.
 (they are the stored ones); objects that go in are copied first. Every refusal is a
 :class:`~stromboli.localcluster.statuses.StatusError`.
 
-A write runs: decode and prune by schema, what the server sets (``uid``, ``generation``, ...), defaults, mutating admission,
-defaults and checks again, validating admission, field management, store. Writes that were given no resourceVersion are
-tried again when somebody else was faster.
+A write runs: decode and prune by schema, what the server sets (``uid``, ``generation``, ...), defaults, mutating
+admission, defaults and checks again, validating admission, field management, store. Writes that were given no
+resourceVersion are tried again when somebody else was faster.
 
 Extension points are attributes set once at assembly: ``admission``, ``strategies`` (through the catalog),
 :meth:`Registry.add_subresource`, :meth:`Registry.add_handled_kind`.
@@ -158,8 +158,14 @@ class Registry:
         updating.require_version(served, new)
         change: Change = lambda present: normalizing.copy(new)  # noqa: E731
         return await self._write(
-            served, metadata.get("namespace"), metadata["name"], change, options, subresource,
-            version=metadata.get("resourceVersion"), uid=metadata.get("uid"),
+            served,
+            metadata.get("namespace"),
+            metadata["name"],
+            change,
+            options,
+            subresource,
+            version=metadata.get("resourceVersion"),
+            uid=metadata.get("uid"),
         )
 
     async def patch(
@@ -199,8 +205,12 @@ class Registry:
         if self.store.get(key) is None and not subresource:
             new = fields.apply_to_nothing(served, applied, options.field_manager)
             if new["metadata"].get("uid"):
-                raise statuses.conflict(served.kind, name, "uid mismatch: the provided object specified uid "
-                                        f"{new['metadata']['uid']}, and no existing object was found")
+                raise statuses.conflict(
+                    served.kind,
+                    name,
+                    "uid mismatch: the provided object specified uid "
+                    f"{new['metadata']['uid']}, and no existing object was found",
+                )
             return await self.create(served.kind, new, namespace, replace(options, field_manager=""))
 
         def merged(present: Object) -> Object:
@@ -392,8 +402,16 @@ class Registry:
             return
         metadata = old["metadata"]
         request = AdmissionRequest(
-            "DELETE", served.kind, metadata.get("namespace", ""), metadata["name"], None, old, options.user,
-            dry_run=options.dry_run, options=deleting.wire_options(options), warn=options.warn,
+            "DELETE",
+            served.kind,
+            metadata.get("namespace", ""),
+            metadata["name"],
+            None,
+            old,
+            options.user,
+            dry_run=options.dry_run,
+            options=deleting.wire_options(options),
+            warn=options.warn,
         )
         await self.admission.mutate(request)
         await self.admission.validate(request)
@@ -417,5 +435,15 @@ def _admission_request(
     name = metadata["name"]
     namespace = name if served.kind == kinds.NAMESPACES else metadata.get("namespace", "")
     return AdmissionRequest(
-        operation, served.kind, namespace, name, obj, old, options.user, subresource, options.dry_run, wire, options.warn
+        operation,
+        served.kind,
+        namespace,
+        name,
+        obj,
+        old,
+        options.user,
+        subresource,
+        options.dry_run,
+        wire,
+        options.warn,
     )

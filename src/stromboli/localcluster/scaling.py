@@ -34,7 +34,9 @@ def scaled(served: ServedKind, obj: Object, scale: Object) -> Object:
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise statuses.cannot_be_handled(SCALE, "spec.replicas must be an integer")
     if replicas < 0:
-        cause = Cause("FieldValueInvalid", "spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")
+        cause = Cause(
+            "FieldValueInvalid", "spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0"
+        )
         raise statuses.invalid(SCALE, obj["metadata"]["name"], [cause])
     version = (scale.get("metadata") or {}).get("resourceVersion")
     changed = {**obj, "metadata": {**obj["metadata"], **({"resourceVersion": version} if version else {})}}

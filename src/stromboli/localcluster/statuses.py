@@ -149,7 +149,9 @@ def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def too_many_requests(message: str, retry_after: int | None = None, details: dict[str, Any] | None = None) -> StatusError:
+def too_many_requests(
+    message: str, retry_after: int | None = None, details: dict[str, Any] | None = None
+) -> StatusError:
     """429, for example an eviction that a disruption budget holds back."""
     return StatusError(429, "TooManyRequests", message, details=details, retry_after=retry_after)
 

@@ -279,7 +279,9 @@ class Store:
 
     def watch(self, kind: Kind, namespace: str | None = None, since: int | None = None) -> Watch:
         """Changes after revision ``since`` (default: from now on); raises :class:`Gone`."""
-        return Watch(self, self._log((kind.group, kind.plural)), namespace or "", self.revision if since is None else since)
+        return Watch(
+            self, self._log((kind.group, kind.plural)), namespace or "", self.revision if since is None else since
+        )
 
     def add_listener(self, changed: asyncio.Event) -> None:
         """Have ``changed`` set on every write (the state file saves when things have settled)."""
@@ -304,7 +306,7 @@ class Store:
         return orjson.dumps({"format": 1, "revision": self.revision, "objects": objects})
 
     def restore(self, snapshot: bytes) -> None:
-        """Replace everything by a snapshot. Raises :class:`StorageError` (and changes nothing) when it is unreadable."""
+        """Replace everything by a snapshot. Raises :class:`StorageError`, having changed nothing."""
         try:
             document = orjson.loads(snapshot)
             if document["format"] != 1:

@@ -29,7 +29,9 @@ def prepare_create(served: ServedKind, new: Object) -> None:
 def require_version(served: ServedKind, new: Object) -> None:
     """422 for an update of a custom resource without resourceVersion."""
     if served.requires_version and not new["metadata"].get("resourceVersion"):
-        cause = Cause("FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update")
+        cause = Cause(
+            "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+        )
         raise statuses.invalid(served.kind, new["metadata"].get("name", ""), [cause])
 
 

@@ -121,7 +121,13 @@ class Definitions(Plain):
 
 
 def _condition(name: str, reason: str, message: str) -> dict[str, str]:
-    return {"type": name, "status": "True", "lastTransitionTime": clock.timestamp(), "reason": reason, "message": message}
+    return {
+        "type": name,
+        "status": "True",
+        "lastTransitionTime": clock.timestamp(),
+        "reason": reason,
+        "message": message,
+    }
 
 
 def terminating(obj: Object) -> Object:

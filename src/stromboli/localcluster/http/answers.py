@@ -1,4 +1,4 @@
-"""Responses: JSON (reusing encoded objects), YAML, tables and partial metadata, pretty printed and compressed on demand."""
+"""Responses: JSON (reusing encoded objects) or YAML, pretty printed and compressed on demand."""
 
 from __future__ import annotations
 

@@ -20,7 +20,15 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", APPLY_PATCH)
-_JSON_TYPES = ("", "application/json", "application/octet-stream", "text/plain", JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+_JSON_TYPES = (
+    "",
+    "application/json",
+    "application/octet-stream",
+    "text/plain",
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+)
 LIMIT = 3 * 1024 * 1024
 
 
@@ -81,8 +89,8 @@ def parse_patch(body: bytes, content_type: str, *, is_custom: bool) -> Patch:
     media_type = content_type.partition(";")[0].strip().lower()
     offered = [JSON_PATCH, MERGE_PATCH, *([] if is_custom else [STRATEGIC_PATCH]), APPLY_PATCH]
     if media_type not in offered:
-        message = (
-            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(offered)
+        message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(
+            offered
         )
         raise StatusError(415, "UnsupportedMediaType", message)
     document = parse(body, content_type)

@@ -18,7 +18,7 @@ VERSION = ("1", "34", "v1.34.1+stromboli")
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-_EMPTY_SWAGGER = b'\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.34.1'
+_EMPTY_SWAGGER = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.34.1"
 """An OpenAPI v2 Document without paths in Protobuf (``swagger: "2.0"``, ``info``): clients prefer v3 and find it."""
 
 

@@ -57,7 +57,9 @@ def too_large(wanted: int, present: int) -> StatusError:
     """504 for a revision that is still to come."""
     message = f"Too large resource version: {wanted}, current: {present}"
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-    return StatusError(504, "Timeout", f"Timeout: {message}", details={"retryAfterSeconds": 1, "causes": causes}, retry_after=1)
+    return StatusError(
+        504, "Timeout", f"Timeout: {message}", details={"retryAfterSeconds": 1, "causes": causes}, retry_after=1
+    )
 
 
 def revision_of(query: Mapping[str, str]) -> int:

@@ -42,9 +42,7 @@ def negotiate(accept: str) -> Answering:
         if wanted in _FORMS and parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1"):
             return Answering(media_type, _FORMS[wanted], parameters["v"])
     listed = ", ".join(_OFFERED)
-    raise StatusError(
-        406, "NotAcceptable", f"only the following media types are accepted: {listed}", details={}
-    )
+    raise StatusError(406, "NotAcceptable", f"only the following media types are accepted: {listed}", details={})
 
 
 def _clause(clause: str) -> tuple[str, dict[str, str]]:

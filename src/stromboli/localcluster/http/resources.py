@@ -90,9 +90,7 @@ class Call:
         return bodies.parse_object(await self.request.read(), self.request.headers.get("Content-Type", ""))
 
 
-async def serve(
-    request: web.Request, registry: Registry, target: Target, user: User, verb: str
-) -> web.StreamResponse:
+async def serve(request: web.Request, registry: Registry, target: Target, user: User, verb: str) -> web.StreamResponse:
     """Answer a request that is allowed. 404 for kinds that are not served, 405 for verbs they do not have."""
     served = registry.kinds.find(target.group, target.version, target.plural)
     if served is None or (target.namespace and not served.kind.namespaced and served.kind != kinds.NAMESPACES):
@@ -126,8 +124,16 @@ async def _handle(call: Call, handled: Subresource) -> web.StreamResponse:
     body = await call.document() if call.request.can_read_body else None
     answer = await handled.handler(
         SubresourceRequest(
-            call.verb, call.served.kind, call.namespace, call.target.name, call.target.subresource, body,
-            call.request.query, call.base.user, bodies.is_dry_run(call.request.query), call.base.warn,
+            call.verb,
+            call.served.kind,
+            call.namespace,
+            call.target.name,
+            call.target.subresource,
+            body,
+            call.request.query,
+            call.base.user,
+            bodies.is_dry_run(call.request.query),
+            call.base.warn,
         )  # fmt: skip
     )
     return await _answer(call, answer)
@@ -176,9 +182,7 @@ async def _respond(call: Call, obj: Object, code: int = 200) -> web.Response:
 
 async def _respond_table(call: Call, objects: list[Object], metadata: Object, code: int = 200) -> web.Response:
     include = call.request.query.get("includeObject", "Metadata")
-    body = table(
-        call.served, objects, metadata, clock.now(), include=include, version=call.answering.version
-    )
+    body = table(call.served, objects, metadata, clock.now(), include=include, version=call.answering.version)
     return await answers.respond(call.request, body, call.answering, code)
 
 
@@ -220,9 +224,7 @@ async def _watch(call: Call) -> web.StreamResponse:
 
 
 async def _create(call: Call) -> web.StreamResponse:
-    obj = await call.registry.create(
-        call.served.kind, await call.document(), call.namespace or None, call.options()
-    )
+    obj = await call.registry.create(call.served.kind, await call.document(), call.namespace or None, call.options())
     return await _respond(call, obj, 201)
 
 

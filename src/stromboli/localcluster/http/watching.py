@@ -121,7 +121,9 @@ def plan(registry: Registry, viewer: Viewer, namespace: str, query: Mapping[str,
     send_initial = query.get("sendInitialEvents") == "true"
     bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
     if "sendInitialEvents" in query and query.get("resourceVersionMatch") != "NotOlderThan":
-        message = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        message = (
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        )
         raise statuses.StatusError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {message}')
     if since > registry.store.revision:
         raise too_large(since, registry.store.revision)

@@ -41,8 +41,12 @@ class _Entry:
     @classmethod
     def parse(cls, wire: dict[str, Any]) -> _Entry:
         return cls(
-            wire.get("manager", ""), wire.get("operation", "Update"), wire.get("apiVersion", ""),
-            wire.get("subresource", ""), wire.get("time", ""), wire.get("fieldsV1") or {},
+            wire.get("manager", ""),
+            wire.get("operation", "Update"),
+            wire.get("apiVersion", ""),
+            wire.get("subresource", ""),
+            wire.get("time", ""),
+            wire.get("fieldsV1") or {},
         )
 
     def is_of(self, other: _Entry) -> bool:
@@ -64,7 +68,11 @@ class _Entry:
 
     def __str__(self) -> str:
         part = f' with subresource "{self.subresource}"' if self.subresource else ""
-        return f'"{self.manager}"{part} using {self.api_version}' if self.operation == "Update" else f'"{self.manager}"{part}'
+        return (
+            f'"{self.manager}"{part} using {self.api_version}'
+            if self.operation == "Update"
+            else f'"{self.manager}"{part}'
+        )
 
 
 def track_create(served: ServedKind, new: Object, manager: str) -> Object:
@@ -107,9 +115,7 @@ def apply_to_nothing(served: ServedKind, applied: Object, manager: str) -> Objec
     return _with_entries(applied, [_entry(served, manager, "Apply", "", fields)])
 
 
-def apply(
-    served: ServedKind, present: Object, applied: Object, manager: str, force: bool, subresource: str
-) -> Object:
+def apply(served: ServedKind, present: Object, applied: Object, manager: str, force: bool, subresource: str) -> Object:
     """``present`` with a configuration applied: its fields set, fields it no longer names removed.
 
     409 with one cause per field when others manage a field that would change, unless ``force``.
@@ -158,9 +164,9 @@ def _conflict(conflicts: list[tuple[_Entry, FieldSet]]) -> StatusError:
         message = f"Apply failed with 1 conflict: conflict with {entry}: {path}"
     else:
         texts = []
-        for entry in dict.fromkeys(str(entry) for entry, _ in found):
-            texts.append(f"conflicts with {entry}:")
-            texts += [f"- {path}" for other, path in found if str(other) == entry]
+        for manager in dict.fromkeys(str(entry) for entry, _ in found):
+            texts.append(f"conflicts with {manager}:")
+            texts += [f"- {path}" for other, path in found if str(other) == manager]
         message = f"Apply failed with {len(found)} conflicts: " + "\n".join(texts)
     causes = [Cause("FieldManagerConflict", path, f"conflict with {entry}") for entry, path in found]
     return statuses.StatusError(409, "Conflict", message, details={"causes": [cause.to_wire() for cause in causes]})

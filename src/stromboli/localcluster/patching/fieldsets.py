@@ -1,7 +1,7 @@
 """Sets of fields in the form of ``managedFields`` (FieldsV1), and the set algebra that field management needs. Pure.
 
-A set is a tree of dicts. An entry's key is ``f:NAME``, ``k:{"key":"value"}`` or ``v:VALUE``; an empty dict, or one with the
-key ``.``, says that the place itself is in the set.
+A set is a tree of dicts. An entry's key is ``f:NAME``, ``k:{"key":"value"}`` or ``v:VALUE``; an empty dict, or one
+with the key ``.``, says that the place itself is in the set.
 """
 
 from __future__ import annotations

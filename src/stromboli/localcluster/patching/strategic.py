@@ -1,6 +1,7 @@
 """Strategic merge patch: lists of built-in kinds merge by key, and directives say what to delete or keep.
 
-Directives: ``$patch: replace|delete|merge``, ``$retainKeys``, ``$deleteFromPrimitiveList/FIELD``, ``$setElementOrder/FIELD``.
+Directives: ``$patch: replace|delete|merge``, ``$retainKeys``, ``$deleteFromPrimitiveList/FIELD`` and
+``$setElementOrder/FIELD``.
 """
 
 from __future__ import annotations
@@ -109,8 +110,7 @@ def _order(schema: Schema, result: dict[str, Any], field: str, order: Any, patch
         return item.get(key) if key and isinstance(item, dict) else item
 
     wanted = [identity(item) for item in order]
-    named = sorted((item for item in present if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
-    ordered: list[Any] = []
-    for item in present:
-        ordered.append(named.pop(0) if identity(item) in wanted else item)
-    result[field] = ordered
+    named = sorted(
+        (item for item in present if identity(item) in wanted), key=lambda item: wanted.index(identity(item))
+    )
+    result[field] = [named.pop(0) if identity(item) in wanted else item for item in present]

@@ -1,8 +1,8 @@
 """Makes ``messages.txt`` anew: ``python -m stromboli.localcluster.protobuf.extracting MODULE_DIR... > messages.txt``.
 
 ``MODULE_DIR`` are unpacked Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver. Only names,
-numbers and types of fields are taken. A line is ``PACKAGE.MESSAGE field=number:type ...``; a type is a scalar, a message,
-``[]type`` or ``{}type`` (a map); ``~`` before a field says that JSON has its fields inline.
+numbers and types of fields are taken. A line is ``PACKAGE.MESSAGE field=number:type ...``; a type is a scalar, a
+message, ``[]type`` or ``{}type`` (a map); ``~`` before a field says that JSON has its fields inline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _FIELD = re.compile(r"^\s*(optional|repeated|map<string, ?([.\w]+)>)\s+(?:([.\w]
 
 def short(package: str) -> str:
     """``k8s.io.api.core.v1`` is ``core.v1``; ``k8s.io.apimachinery.pkg.apis.meta.v1`` is ``meta.v1``."""
-    return re.sub(r"^k8s\.io\.(api|apimachinery\.pkg(\.apis|\.api|\.util)?|apiextensions_apiserver\.pkg\.apis)\.", "", package)
+    return re.sub(
+        r"^k8s\.io\.(api|apimachinery\.pkg(\.apis|\.api|\.util)?|apiextensions_apiserver\.pkg\.apis)\.", "", package
+    )
 
 
 def lines(text: str) -> Iterator[str]:
@@ -71,7 +73,9 @@ def main(directories: list[str]) -> None:
         for path in Path(directory).rglob("generated.proto")
         for line in lines(path.read_text(encoding="utf-8"))
     }
-    print("# Field numbers of Kubernetes API messages. Made by extracting.py from k8s.io/api (Apache-2.0); do not edit.")
+    print(
+        "# Field numbers of Kubernetes API messages. Made by extracting.py from k8s.io/api (Apache-2.0); do not edit."
+    )
     print("\n".join(sorted(found)))
 
 

@@ -1,7 +1,7 @@
 """How lists and maps of built-in types merge: the knowledge that the generated client models leave out.
 
-Source: the ``x-kubernetes-*`` and patch extensions in the published Kubernetes OpenAPI documents. What is missing here is
-replaced as a whole, which is also Kubernetes' default.
+Source: the ``x-kubernetes-*`` and patch extensions in the published Kubernetes OpenAPI documents. What is missing here
+is replaced as a whole, which is also Kubernetes' default.
 """
 
 from __future__ import annotations

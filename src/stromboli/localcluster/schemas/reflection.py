@@ -7,7 +7,7 @@ Nodes are made per class on first use, so that a server start reads none of the 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from stromboli.api.kinds import Kind
@@ -42,7 +42,7 @@ def schema_of(kind: Kind, model: str) -> Schema:
     return _struct(model)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _struct(model: str) -> Schema:
     cls = _class(model)
     version, name = _split(model)

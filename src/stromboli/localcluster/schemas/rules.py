@@ -1,8 +1,8 @@
 """CEL rules of CRD schemas (``x-kubernetes-validations``), evaluated by the ``cel`` library.
 
-``self`` is the value the rule stands at, ``oldSelf`` the value before; a rule that names ``oldSelf`` is a transition rule
-and holds only where both exist. Kubernetes' own CEL libraries (quantities, IPs, ...) are not there: a rule that needs one
-fails to evaluate and refuses the object, saying so.
+``self`` is the value the rule stands at, ``oldSelf`` the value before; a rule that names ``oldSelf`` is a transition
+rule and holds only where both exist. Kubernetes' own CEL libraries (quantities, IPs, ...) are not there: a rule that
+needs one fails to evaluate and refuses the object, saying so.
 """
 
 from __future__ import annotations

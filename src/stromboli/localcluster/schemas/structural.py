@@ -10,7 +10,8 @@ from stromboli.localcluster.schemas.structure import Schema
 
 _VALIDATED = (
     "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "anyOf", "oneOf", "allOf", "not",
+    "multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "anyOf", "oneOf",
+    "allOf", "not",
 )  # fmt: skip
 
 _JSON_NAMES = {"integer": "int64", "number": "float64", "boolean": "bool", "string": "string"}

@@ -1,4 +1,4 @@
-"""What is particular about single built-in kinds on create and update: defaults, server-set fields, essential checks."""
+"""What is particular about single built-in kinds: defaults, server-set fields, essential checks."""
 
 from __future__ import annotations
 

@@ -75,7 +75,9 @@ def _frozen(obj: Object, old: Object, *fields: str) -> list[Cause]:
     if not old.get("immutable"):
         return []
     why = "Forbidden: field is immutable when `immutable` is set"
-    return [Cause("FieldValueForbidden", field, why) for field in (*fields, "immutable") if obj.get(field) != old.get(field)]
+    return [
+        Cause("FieldValueForbidden", field, why) for field in (*fields, "immutable") if obj.get(field) != old.get(field)
+    ]
 
 
 class PersistentVolumeClaims(Plain):
@@ -91,7 +93,9 @@ class PersistentVolumeClaims(Plain):
         spec = obj["spec"]
         causes = []
         if not spec.get("accessModes"):
-            causes.append(Cause("FieldValueRequired", "spec.accessModes", "Required value: at least 1 access mode is required"))
+            causes.append(
+                Cause("FieldValueRequired", "spec.accessModes", "Required value: at least 1 access mode is required")
+            )
         if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
             causes.append(Cause("FieldValueRequired", "spec.resources[storage]", "Required value"))
         return causes
@@ -116,7 +120,11 @@ class StorageClasses(Plain):
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:
         if old is None:
             return []
-        return [cause for field in ("provisioner", "parameters") for cause in immutable(field, obj.get(field), old.get(field))]
+        return [
+            cause
+            for field in ("provisioner", "parameters")
+            for cause in immutable(field, obj.get(field), old.get(field))
+        ]
 
 
 class PriorityClasses(Plain):
@@ -199,7 +207,9 @@ class DisruptionBudgets(Plain):
     """A budget says either how many must stay or how many may go."""
 
     def prepare_create(self, obj: Object) -> None:
-        counts: dict[str, Any] = dict.fromkeys(("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0)
+        counts: dict[str, Any] = dict.fromkeys(
+            ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+        )
         obj["status"] = counts
 
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:

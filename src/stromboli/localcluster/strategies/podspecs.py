@@ -10,16 +10,11 @@ from stromboli.api import quantities
 from stromboli.localcluster.schemas.validating import bad, duplicate, missing, unsupported
 from stromboli.localcluster.statuses import Cause
 from stromboli.localcluster.strategies.common import set_defaults
-from stromboli.localcluster.validation.metadata import qualified_problems
+from stromboli.localcluster.validation.metadata import BAD_LABEL, LABEL, qualified_problems
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _MODE = 0o644
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_BAD_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
-    "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
@@ -111,7 +106,7 @@ def check(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     """What is wrong with a (defaulted) pod spec."""
     if not spec.get("containers"):
         yield missing(f"{path}.containers")
-    volumes = set()
+    volumes: set[str] = set()
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _volume(volume, f"{path}.volumes[{index}]", volumes)
     names: set[str] = set()
@@ -144,8 +139,8 @@ def _choice(obj: dict[str, Any], path: str, field: str, allowed: list[str]) -> I
 
 def _volume(volume: dict[str, Any], path: str, seen: set[str]) -> Iterator[Cause]:
     name = volume.get("name") or ""
-    if name and not _LABEL.fullmatch(name):
-        yield bad(f"{path}.name", name, _BAD_LABEL)
+    if name and not re.fullmatch(LABEL, name):
+        yield bad(f"{path}.name", name, BAD_LABEL)
     if name in seen:
         yield duplicate(f"{path}.name", name)
     seen.add(name)
@@ -156,8 +151,8 @@ def _volume(volume: dict[str, Any], path: str, seen: set[str]) -> Iterator[Cause
 
 def _container(container: dict[str, Any], path: str, names: set[str], volumes: set[str]) -> Iterator[Cause]:
     name = container.get("name") or ""
-    if name and not _LABEL.fullmatch(name):
-        yield bad(f"{path}.name", name, _BAD_LABEL)
+    if name and not re.fullmatch(LABEL, name):
+        yield bad(f"{path}.name", name, BAD_LABEL)
     elif len(name) > 63:
         yield bad(f"{path}.name", name, "must be no more than 63 characters")
     if name and name in names:
@@ -196,9 +191,9 @@ def _environment(variables: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         name = variable.get("name") or ""
         if name and not _ENV_NAME.fullmatch(name):
             why = (
-                "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must "
-                "not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation "
-                "is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
+                "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and "
+                "must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for "
+                "validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
             )
             yield bad(f"{path}[{index}].name", name, why)
         if variable.get("value") and variable.get("valueFrom"):
@@ -258,7 +253,11 @@ def _toleration(toleration: dict[str, Any], path: str) -> Iterator[Cause]:
     if operator not in ("Equal", "Exists"):
         yield unsupported(f"{path}.operator", operator, ["Equal", "Exists"])
     if not toleration.get("key") and operator != "Exists":
-        yield bad(f"{path}.operator", operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
+        yield bad(
+            f"{path}.operator",
+            operator,
+            'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+        )
     if operator == "Exists" and toleration.get("value"):
         yield bad(f"{path}.operator", toleration, "value must be empty when `operator` is 'Exists'")
     yield from _choice(toleration, path, "effect", ["NoSchedule", "PreferNoSchedule", "NoExecute"])

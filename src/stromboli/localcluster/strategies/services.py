@@ -29,6 +29,8 @@ class Services(Plain):
         set_defaults(spec, type="ClusterIP", sessionAffinity="None")
         for port in spec.get("ports") or ():
             set_defaults(port, protocol="TCP", targetPort=port.get("port"))
+            if not port.get("nodePort"):
+                port.pop("nodePort", None)
         if spec["type"] != "ExternalName":
             set_defaults(spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
         if spec["type"] in _WITH_NODE_PORTS:

@@ -110,8 +110,8 @@ class StatefulSets(_Replicated):
         if old is not None and _fixed_stateful(obj["spec"]) != _fixed_stateful(old["spec"]):
             why = (
                 "Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
-                "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' "
-                "are forbidden"
+                "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+                "'minReadySeconds' are forbidden"
             )
             causes.append(Cause("FieldValueForbidden", "spec", why))
         return causes

@@ -35,7 +35,6 @@ def _shown(name: str, show: Callable[[Object], Cell], *, wide: bool = False) -> 
     return TableColumn(name, lambda obj, now: show(obj), wide=wide)
 
 
-
 def _count(name: str, field: str) -> TableColumn:
     return TableColumn(name, lambda obj, now: len(obj.get(field) or ()), "integer")
 
@@ -231,7 +230,9 @@ _EVENTS = (
     _column("Reason", "reason"),
     _shown("Object", _event_object),
     _column("Subobject", "involvedObject.fieldPath", wide=True),
-    _shown("Source", lambda obj: (obj.get("source") or {}).get("component") or obj.get("reportingComponent"), wide=True),
+    _shown(
+        "Source", lambda obj: (obj.get("source") or {}).get("component") or obj.get("reportingComponent"), wide=True
+    ),
     _shown("Message", lambda obj: str(obj.get("message", "")).strip()),
     TableColumn("First Seen", _event_age(first=True), wide=True),
     _column("Count", "count", 1, wide=True),
@@ -242,7 +243,7 @@ _ACCESS = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX"
 
 def _access(obj: Object, path: str) -> Cell:
     modes = dig(obj, path)
-    return ",".join(_ACCESS.get(mode, mode) for mode in modes) if isinstance(modes, list) else ""
+    return ",".join(_ACCESS.get(str(mode), str(mode)) for mode in modes) if isinstance(modes, list) else ""
 
 
 def _claim(obj: Object) -> Cell:
@@ -262,7 +263,10 @@ _VOLUMES = columns(
     last=(_column("VolumeMode", "spec.volumeMode", wide=True),),
 )
 _CLAIMS = columns(
-    _shown("Status", lambda obj: "Terminating" if obj["metadata"].get("deletionTimestamp") else str(dig(obj, "status.phase") or "")),
+    _shown(
+        "Status",
+        lambda obj: "Terminating" if obj["metadata"].get("deletionTimestamp") else str(dig(obj, "status.phase") or ""),
+    ),
     _column("Volume", "spec.volumeName"),
     _column("Capacity", "status.capacity.storage"),
     _shown("Access Modes", lambda obj: _access(obj, "status.accessModes")),

@@ -29,7 +29,7 @@ def _column(declared: Column) -> TableColumn:
         return age(found[0], now) if declared.type == "date" else _cell(declared.type, found)
 
     return TableColumn(
-        declared.name, show, declared.type, declared.format, declared.description or f"Custom resource definition column "
+        declared.name, show, declared.type, declared.format, declared.description or "Custom resource definition column "
         f"(in JSONPath format): {declared.json_path}", wide=declared.priority > 0,
     )  # fmt: skip
 

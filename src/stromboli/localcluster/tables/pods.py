@@ -17,7 +17,9 @@ def _statuses(obj: Object, field: str = "containerStatuses") -> list[dict[str, A
 def _ready(obj: Object, now: datetime) -> Cell:
     ready = sum(bool(one.get("ready")) for one in _statuses(obj))
     sidecars = _sidecars(obj)
-    ready += sum(bool(one.get("ready")) for one in _statuses(obj, "initContainerStatuses") if one.get("name") in sidecars)
+    ready += sum(
+        bool(one.get("ready")) for one in _statuses(obj, "initContainerStatuses") if one.get("name") in sidecars
+    )
     return f"{ready}/{len(obj['spec'].get('containers') or ()) + len(sidecars)}"
 
 

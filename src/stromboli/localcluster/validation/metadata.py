@@ -12,31 +12,32 @@ from stromboli.localcluster.schemas.validating import bad, missing
 from stromboli.localcluster.statuses import Cause
 from stromboli.localcluster.storage import Object
 
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
 _RFC_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 
-_BAD_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
-    f"alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+BAD_LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
 )
 _BAD_SUBDOMAIN = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
-    f"with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
 _BAD_RFC_1035 = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and "
-    f"end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_RFC_1035}')"
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    f"and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_RFC_1035}')"
 )
 _BAD_QUALIFIED = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
 )
 _BAD_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    f"with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+    f"validation is '{_VALUE}')"
 )
 
 _FREE_NAMES = {kinds.ROLES, kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS}
@@ -73,7 +74,7 @@ def name_problems(kind: Kind, name: str) -> list[str]:
     if kind == kinds.SERVICES:
         return _format_problems(name, _RFC_1035, _BAD_RFC_1035, 63)
     if kind in _LABEL_NAMES:
-        return _format_problems(name, _LABEL, _BAD_LABEL, 63)
+        return _format_problems(name, LABEL, BAD_LABEL, 63)
     return _format_problems(name, _SUBDOMAIN, _BAD_SUBDOMAIN, 253)
 
 
@@ -130,7 +131,7 @@ def _owners(owners: list[dict[str, Any]]) -> Iterator[Cause]:
                 yield bad(path, owner.get(field, ""), why or f"{field} must not be empty")
     controllers = [owner for owner in owners if owner.get("controller")]
     if len(controllers) > 1:
-        why = "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}"
+        why = 'Only one reference can have Controller set to true. Found "true" in references for {} and {}'
         yield bad("metadata.ownerReferences", "", why.format(*(_shown(owner) for owner in controllers[:2])))
 
 
