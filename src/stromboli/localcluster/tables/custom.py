@@ -28,10 +28,15 @@ def _column(declared: Column) -> TableColumn:
             return None
         return age(found[0], now) if declared.type == "date" else _cell(declared.type, found)
 
+    standard = f"Custom resource definition column (in JSONPath format): {declared.json_path}"
     return TableColumn(
-        declared.name, show, declared.type, declared.format, declared.description or "Custom resource definition column "
-        f"(in JSONPath format): {declared.json_path}", wide=declared.priority > 0,
-    )  # fmt: skip
+        declared.name,
+        show,
+        declared.type,
+        declared.format,
+        declared.description or standard,
+        wide=declared.priority > 0,
+    )
 
 
 def _cell(kind: str, found: list[Any]) -> Cell:

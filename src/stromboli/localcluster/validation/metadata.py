@@ -28,7 +28,8 @@ _BAD_SUBDOMAIN = (
 )
 _BAD_RFC_1035 = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    f"and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_RFC_1035}')"
+    f"and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+    f"validation is '{_RFC_1035}')"
 )
 _BAD_QUALIFIED = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

@@ -1,6 +1,6 @@
 """The aiohttp application: authenticates, authorizes, and hands requests to documents or resources.
 
-:func:`make_application` needs a registry only; without authenticator everybody is the server itself, without authorizer
+:func:`create_app` needs a registry only; without authenticator everybody is the server itself, without authorizer
 everything is allowed. TLS, addresses and lifetime are the caller's.
 """
 
@@ -106,7 +106,7 @@ def _failure(request: web.Request, error: StatusError) -> web.Response:
     return response
 
 
-def make_application(
+def create_app(
     registry: Registry,
     authenticator: Authenticator | None = None,
     authorizer: Authorizer | None = None,
