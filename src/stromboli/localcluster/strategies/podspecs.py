@@ -192,8 +192,8 @@ def _environment(variables: list[dict[str, Any]], path: str) -> Iterator[Cause]:
         if name and not _ENV_NAME.fullmatch(name):
             why = (
                 "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
-                "and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for "
-                "validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
+                "and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used "
+                "for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
             )
             yield bad(f"{path}[{index}].name", name, why)
         if variable.get("value") and variable.get("valueFrom"):
