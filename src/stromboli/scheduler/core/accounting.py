@@ -109,10 +109,9 @@ class Ledger:
         if task.sub_job is not None:
             task.sub_job.counts[old] -= 1
             task.sub_job.counts[new] += 1
-        if task.role:
-            counts = job.role_counts[task.role]
-            counts[old] -= 1
-            counts[new] += 1
+        counts = job.role_counts[task.role]
+        counts[old] -= 1
+        counts[new] += 1
         self.changes.append(job)
         self.touched[job.id] = job
 
@@ -151,11 +150,10 @@ class Ledger:
         job.counts[status] += sign
         if sub_job is not None:
             sub_job.counts[status] += sign
-        if task.role:
-            counts = job.role_counts.get(task.role)
-            if counts is None:
-                counts = job.role_counts[task.role] = [0] * len(TaskStatus)
-            counts[status] += sign
+        counts = job.role_counts.get(task.role)
+        if counts is None:
+            counts = job.role_counts[task.role] = [0] * len(TaskStatus)
+        counts[status] += sign
         if status == TaskStatus.PENDING:
             self._count_pending(task, job, shape, sign)
         elif _CHARGED[status]:
@@ -168,8 +166,7 @@ class Ledger:
             job.pending_best_effort += sign
             if task.sub_job is not None:
                 task.sub_job.pending_best_effort += sign
-            if task.role:
-                job.role_pending_empty[task.role] = job.role_pending_empty.get(task.role, 0) + sign
+            job.role_pending_empty[task.role] = job.role_pending_empty.get(task.role, 0) + sign
         if job.queue is not None:
             if sign > 0:
                 job.queue.pending += shape.request

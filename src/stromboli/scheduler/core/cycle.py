@@ -207,7 +207,7 @@ class Cycle:
         job, sub_job = task.job, task.sub_job
         assert job is not None
         job.fit_errors[task.uid] = errors
-        if sub_job is not None and task.role:
+        if sub_job is not None:
             sub_job.failed_roles.add(task.role)
 
     def remove_gate(self, task: Task) -> None:

@@ -9,7 +9,7 @@ of equally good ones the first in node-list order is taken, or with a seed a ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -40,6 +40,14 @@ class _Asked:
 
     filter: Filter
     refusals: Refusals
+
+
+@dataclass(slots=True)
+class _Group:
+    """The filters of one plugin: those whose answers are kept, then those that must be asked every time."""
+
+    kept: list[_Asked]
+    fresh: list[Filter]
 
 
 @dataclass(slots=True)
@@ -87,7 +95,7 @@ class Evaluation:
         self._task = task
         self._complain = complain
         count = view.nodes.count
-        self._plugins: list[list[_Asked]] = []
+        self._groups: list[_Group] = []
         self._cluster_filters: list[Filter] = []
         self._rated: list[_Rated] = []
         self._cluster_scores: list[Score] = []
@@ -118,30 +126,39 @@ class Evaluation:
         self._forecastable = self._can_look_ahead()
 
     def _can_look_ahead(self) -> bool:
-        hooks: list[Filter | Score] = [*self._row_scores, *(one.filter for asked in self._plugins for one in asked)]
+        hooks: list[Filter | Score] = [*self._row_scores, *(one.filter for one in self._kept())]
         by_state = all(hook.reach in (Reach.NODE, Reach.STATE) and hook.scope is Scope.SHAPE for hook in hooks)
         return by_state and all(rated.score.reach is Reach.NODE for rated in self._rated)
 
     def _start_filters(self, combination: Combination, rows: Rows) -> None:
         if self._view.shard_mode == "hard" and self._view.shard is not None:
             inside = self._in_shard(rows)
-            self._plugins.append([_Asked(_shard_filter(), np.where(inside, 0, 1).astype(np.uint8))])
+            self._groups.append(_Group([_Asked(_shard_filter(), np.where(inside, 0, 1).astype(np.uint8))], []))
             self.allowed &= inside
         for _, filters in combination.filters:
-            asked = []
-            for filter_ in filters:
-                if filter_.concerns is not None and not filter_.concerns(self._task):
-                    continue
-                if filter_.reach is Reach.CLUSTER:
-                    self._cluster_filters.append(filter_)
-                    continue
-                refusals = filter_.refuse(self._task, rows)
-                if refusals is not None:
-                    asked.append(_Asked(filter_, refusals))
-            if asked:
-                self._plugins.append(asked)
-                for one in asked:
-                    self.allowed &= one.refusals == 0
+            group = self._ask(filters, rows)
+            if group.kept or group.fresh:
+                self._groups.append(group)
+                self._cluster_filters.extend(group.fresh)
+        for one in self._kept():
+            self.allowed &= one.refusals == 0
+
+    def _ask(self, filters: Sequence[Filter], rows: Rows) -> _Group:
+        group = _Group([], [])
+        for filter_ in filters:
+            if filter_.concerns is not None and not filter_.concerns(self._task):
+                continue
+            if filter_.reach is Reach.CLUSTER:
+                group.fresh.append(filter_)
+                continue
+            refusals = filter_.refuse(self._task, rows)
+            if refusals is not None:
+                group.kept.append(_Asked(filter_, refusals))
+        return group
+
+    def _kept(self) -> Iterator[_Asked]:
+        for group in self._groups:
+            yield from group.kept
 
     def _start_scores(self, scores: Iterable[Score], rows: Rows) -> None:
         for score in scores:
@@ -242,14 +259,13 @@ class Evaluation:
     def _imagine_filters(self, rows: Rows, imagined: Rows) -> Bools:
         """Which imagined rows pass. Refusals are not kept: explanations ask again about the rows forecast."""
         allowed = self._nodes.live[imagined]
-        for asked in self._plugins:
-            for one in asked:
-                if one.filter.reach is Reach.STATE:
-                    refusals = one.filter.refuse(self._task, imagined)
-                    if refusals is not None:
-                        allowed &= refusals == 0
-                else:
-                    allowed &= np.repeat(one.refusals[rows] == 0, _LEVELS)
+        for one in self._kept():
+            if one.filter.reach is Reach.STATE:
+                refusals = one.filter.refuse(self._task, imagined)
+                if refusals is not None:
+                    allowed &= refusals == 0
+            else:
+                allowed &= np.repeat(one.refusals[rows] == 0, _LEVELS)
         return allowed
 
     def _settle(self) -> None:
@@ -267,19 +283,13 @@ class Evaluation:
         self._rank(rows)
 
     def _refresh_filters(self, rows: Rows) -> None:
-        changed = False
-        for asked in self._plugins:
-            for one in asked:
-                if one.filter.reach is not Reach.NODE:
-                    refusals = one.filter.refuse(self._task, rows)
-                    one.refusals[rows] = 0 if refusals is None else refusals
-                    changed = True
-        if changed:
-            allowed = self._nodes.live[rows]
-            for asked in self._plugins:
-                for one in asked:
-                    allowed &= one.refusals[rows] == 0
-            self.allowed[rows] = allowed
+        allowed = self._nodes.live[rows]
+        for one in self._kept():
+            if one.filter.reach is not Reach.NODE:
+                refusals = one.filter.refuse(self._task, rows)
+                one.refusals[rows] = 0 if refusals is None else refusals
+            allowed &= one.refusals[rows] == 0
+        self.allowed[rows] = allowed
 
     def _refresh_scores(self, rows: Rows) -> None:
         if self._row_scores:
@@ -412,16 +422,8 @@ class Evaluation:
         tally = _Tally(rows, self._nodes.count)
         if resources:
             tally.refuse(*self._shortages(rows))
-        for asked in self._plugins:
-            tally.ask(asked)
-        if self._cluster_filters:
-            left = tally.left()
-            tally.ask(
-                [
-                    _Asked(one, _spread(one.refuse(self._task, left), left, self._nodes.count))
-                    for one in self._cluster_filters
-                ]
-            )
+        for group in self._groups:
+            tally.ask(group, self._task)
         where = "" if hyper_node == ROOT_HYPER_NODE else hyper_node
         return FitErrors(tally.refused_count, tally.counts, hyper_node=where, unresolvable=tally.unresolvable)
 
@@ -436,11 +438,11 @@ class Evaluation:
         self._settle()
         mask: Bools = self._nodes.live.copy()
         decided = np.zeros(self._nodes.count, dtype=bool)
-        for asked in self._plugins:
+        for group in self._groups:
             refused = np.zeros(self._nodes.count, dtype=bool)
-            for one in asked:
+            for one in group.kept:
                 refused |= one.refusals > 0
-                mask &= decided | ~_hopeless(one)
+                mask &= decided | ~_aborting(one.refusals, one.filter.reasons)
             decided |= refused
         candidates: Rows = np.nonzero(mask)[0] if rows is None else rows[mask[rows]]
         return self._cluster_for_eviction(candidates)
@@ -449,7 +451,7 @@ class Evaluation:
         for filter_ in self._cluster_filters:
             refusals = filter_.refuse(self._task, candidates)
             if refusals is not None:
-                candidates = candidates[~_hopeless(_Asked(filter_, refusals))]
+                candidates = candidates[~_aborting(refusals, filter_.reasons)]
         return candidates
 
 
@@ -466,24 +468,29 @@ class _Tally:
     def refused_count(self) -> int:
         return int(len(self._rows) - self._open.sum())
 
-    def left(self) -> Rows:
-        return self._rows[self._open]
-
     def refuse(self, refusals: npt.NDArray[np.integer], reasons: list[Reason]) -> None:
         """One plugin with a single filter; ``refusals`` go with the rows."""
         self._record(np.where(self._open, refusals, 0), reasons)
         self._open &= refusals == 0
 
-    def ask(self, asked: Iterable[_Asked]) -> None:
+    def ask(self, group: _Group, task: Task) -> None:
         """One plugin's filters, in order; plain refusals accumulate, others end the plugin's turn for the row."""
         refused = np.zeros(len(self._rows), dtype=bool)
         going_on = self._open.copy()
-        for one in asked:
-            refusals = np.where(going_on, one.refusals[self._rows], 0)
-            self._record(refusals, one.filter.reasons)
+        for filter_, answers in self._answers(group, task):
+            refusals = np.where(going_on, answers, 0)
+            self._record(refusals, filter_.reasons)
             refused |= refusals > 0
-            going_on &= ~_aborting(refusals, one.filter.reasons)
+            going_on &= ~_aborting(refusals, filter_.reasons)
         self._open &= ~refused
+
+    def _answers(self, group: _Group, task: Task) -> Iterator[tuple[Filter, Refusals]]:
+        for one in group.kept:
+            yield one.filter, one.refusals[self._rows]
+        for filter_ in group.fresh:
+            answers = filter_.refuse(task, self._rows)
+            if answers is not None:
+                yield filter_, answers
 
     def _record(self, refusals: npt.NDArray[np.integer], reasons: Iterable[Reason]) -> None:
         if not refusals.any():
@@ -501,17 +508,6 @@ def _aborting(refusals: npt.NDArray[np.integer], reasons: Iterable[Reason]) -> B
     aborts = np.array([False, *(reason.code.aborts for reason in reasons)])
     result: Bools = aborts[refusals]
     return result
-
-
-def _hopeless(asked: _Asked) -> Bools:
-    return _aborting(asked.refusals, asked.filter.reasons)
-
-
-def _spread(refusals: Refusals | None, rows: Rows, count: int) -> Refusals:
-    spread = np.zeros(count, dtype=np.uint8)
-    if refusals is not None:
-        spread[rows] = refusals
-    return spread
 
 
 def _differ(numbers: Floats) -> bool:
