@@ -111,7 +111,6 @@ def _api_service() -> Object:
     }
 
 
-
 async def install_own_definitions(registry: Registry) -> None:
     """Install the definitions that the system itself needs."""
     from stromboli.api.crds import custom_resource_definitions

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import orjson
+from aiohttp import web
 
 from stromboli.localcluster import bootstrap
 from stromboli.localcluster.admission.chain import AdmissionChain
@@ -43,7 +44,7 @@ from stromboli.localcluster.controllers.scheduling import DefaultScheduler
 from stromboli.localcluster.controllers.statefulsets import StatefulSetController
 from stromboli.localcluster.controllers.vanished import VanishedNodeController
 from stromboli.localcluster.controllers.volumes import VolumeController
-from stromboli.localcluster.http.application import make_application
+from stromboli.localcluster.http.app import create_app
 from stromboli.localcluster.kubeconfig import write_kubeconfig
 from stromboli.localcluster.nodes.heartbeats import Heartbeats, create_nodes
 from stromboli.localcluster.nodes.inventories import NodeGroup
@@ -143,9 +144,7 @@ class LocalCluster:
             application = await self._assemble(stack)
             address = Address(self.settings.host, self.settings.port)
             tls = self.credentials.server_context()
-            bound = await stack.enter_async_context(
-                listening(application, address, tls=tls, stop_seconds=STOP_SECONDS)
-            )
+            bound = await stack.enter_async_context(listening(application, address, tls=tls, stop_seconds=STOP_SECONDS))
             self.url = f"https://{Address(_reachable(bound.host), bound.port)}"
             if state is not None:
                 stack.callback(_save, state)
@@ -155,7 +154,7 @@ class LocalCluster:
                 stack.enter_context(self._announced(directory))
                 ready.set()
 
-    async def _assemble(self, stack: contextlib.AsyncExitStack) -> Any:
+    async def _assemble(self, stack: contextlib.AsyncExitStack) -> web.Application:
         """Everything but the listener and the background tasks, with the store filled."""
         settings, credentials = self.settings, self.credentials
         caller = Caller(ServiceAddresses(self.store, settings.service_addresses))
@@ -168,7 +167,7 @@ class LocalCluster:
         authenticator = TokenAuthenticator(self.store, signer, authorizer, tokens)
         add_subresources(self.registry, signer, Reviews(authorizer, authenticator))
         await self._fill()
-        return make_application(self.registry, authenticator, authorizer)
+        return create_app(self.registry, authenticator, authorizer)
 
     async def _fill(self) -> None:
         settings = self.settings

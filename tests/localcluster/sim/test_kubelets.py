@@ -71,7 +71,9 @@ async def test_an_annotation_put_on_a_running_pod_ends_it() -> None:
         found = cluster.find(kinds.PODS, "p")
         assert found is not None
         annotations = {PREFIX + "run-seconds": "0", PREFIX + "exit-code": "3"}
-        await cluster.registry.update(kinds.PODS, {**found, "metadata": {**found["metadata"], "annotations": annotations}})
+        await cluster.registry.update(
+            kinds.PODS, {**found, "metadata": {**found["metadata"], "annotations": annotations}}
+        )
         await cluster.until(lambda: phase(cluster, "p") == "Failed")
 
 
@@ -82,7 +84,9 @@ async def test_a_pod_that_cannot_be_simulated_does_not_stop_the_others() -> None
         await cluster.create(pod("fine"))
         stored = cluster.store.list(kinds.PODS, "default")[0]
         status = {"phase": "Pending", "startTime": "yesterday"}
-        cluster.store.replace(stored.key, {**broken, "spec": {**broken["spec"], "nodeName": "node-0"}, "status": status})
+        cluster.store.replace(
+            stored.key, {**broken, "spec": {**broken["spec"], "nodeName": "node-0"}, "status": status}
+        )
         await bind(cluster.registry, "default", "fine", "node-0")
         await cluster.until(lambda: phase(cluster, "fine") == "Running")
         assert phase(cluster, key[1]) == "Pending"

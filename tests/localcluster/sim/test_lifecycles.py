@@ -74,7 +74,10 @@ CASES = {
         [(0, "Running"), (2, "Failed")], spec={"restartPolicy": "Never"}, command=["sh", "-c", "sleep 2; exit 3"]
     ),
     "annotations win over the command": Case(
-        [(0, "Running"), (9, "Succeeded")], {"run-seconds": "9", "exit-code": "0"}, {"restartPolicy": "Never"}, ["false"]
+        [(0, "Running"), (9, "Succeeded")],
+        {"run-seconds": "9", "exit-code": "0"},
+        {"restartPolicy": "Never"},
+        ["false"],
     ),
     "an annotation for one container": Case(
         [(0, "Running"), (3, "Failed")], {"run-seconds.main": "3", "exit-code.main": "7"}, {"restartPolicy": "Never"}
@@ -85,9 +88,7 @@ CASES = {
     "a start delay keeps it Pending": Case(
         [(0, "Pending"), (4, "Running"), (9, "Succeeded")], {"start-delay": "4"}, {"restartPolicy": "Never"}
     ),
-    "an image that cannot be pulled": Case(
-        [(0, "Pending")], {"fail-image-pull": "true"}, {"restartPolicy": "Never"}
-    ),
+    "an image that cannot be pulled": Case([(0, "Pending")], {"fail-image-pull": "true"}, {"restartPolicy": "Never"}),
     "a deadline ends it": Case(
         [(0, "Running"), (3, "Failed")], spec={"restartPolicy": "Never", "activeDeadlineSeconds": 3}
     ),

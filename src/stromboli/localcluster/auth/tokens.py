@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -103,7 +102,9 @@ class TokenSigner:
             return self._claims(orjson.loads(_decode(payload)))
         except InvalidSignature as error:
             raise InvalidToken("signed with another key") from error
-        except (binascii.Error, orjson.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeError) as error:
+        except InvalidToken:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidToken("not a ServiceAccount token") from error
 
     def _claims(self, claims: dict[str, object]) -> ServiceAccountClaims:
