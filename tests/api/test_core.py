@@ -94,6 +94,20 @@ def test_pods_share_equal_tolerations_and_owners() -> None:
     assert first.metadata.owner_references is second.metadata.owner_references
 
 
+def test_affinities_can_be_interned_by_content() -> None:
+    def affinity(value: str) -> core.Affinity:
+        term = core.PodAffinityTerm(
+            topology_key="zone",
+            label_selector=core.LabelSelector(
+                match_labels={"app": value, "x": "y"},
+                match_expressions=(core.Requirement(key="k", operator="Exists"),),
+            ),
+        )
+        return core.Affinity(pod_affinity=core.PodAffinity(required_during_scheduling_ignored_during_execution=(term,)))
+
+    assert len({affinity("a"), affinity("a"), affinity("b")}) == 2
+
+
 def test_objects_are_immutable_and_copies_can_differ() -> None:
     pod = core.decode(core.Pod, wire(POD))
     with pytest.raises(AttributeError):

@@ -139,8 +139,14 @@ def test_kinds_and_definitions_name_the_same() -> None:
     assert {kind.resource for kind in kinds.OWN} == set(OURS)
 
 
-def test_files_in_the_chart_are_what_the_models_say(tmp_path: Path) -> None:
+def test_files_in_the_chart_are_what_the_models_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = Path(__file__).parents[2] / "charts" / "stromboli" / "crds"
-    written = {path.name: path.read_text() for path in crds.write(tmp_path)}
+    crds.main([str(tmp_path)])
+    written = {Path(line).name: Path(line).read_text() for line in capsys.readouterr().out.splitlines()}
     assert {path.name: path.read_text() for path in chart.glob("*.yaml")} == written, "run `make crds`"
     assert [yaml.safe_load(text) for text in written.values()] == crds.custom_resource_definitions()
+
+
+def test_the_command_wants_one_directory() -> None:
+    with pytest.raises(SystemExit, match="usage: python -m stromboli.api.crds DIR"):
+        crds.main([])

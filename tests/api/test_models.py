@@ -148,6 +148,21 @@ def test_objects_built_in_code_have_the_wire_s_names() -> None:
     }
 
 
+def test_identity_and_look_ups() -> None:
+    job = batch.Job.from_wire(
+        {
+            "metadata": {"name": "j", "namespace": "ns", "uid": "u"},
+            "spec": {"tasks": [{"name": "a", "replicas": 2}, {"name": "b", "replicas": 3}]},
+        }
+    )
+    assert (job.key, job.namespace, job.uid) == (("ns", "j"), "ns", "u")
+    task = job.spec.task("b")
+    assert task is not None
+    assert task.replicas == 3
+    assert job.spec.task("c") is None
+    assert job.spec.total_replicas == 5
+
+
 def test_owner_references_control_and_block() -> None:
     job = batch.Job(metadata=ObjectMeta(name="j", uid="u"))
     assert job.owner_reference().to_wire() == {

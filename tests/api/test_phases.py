@@ -92,9 +92,29 @@ def test_generated_names() -> None:
     assert names.command_name_prefix("myjob", "AbortJob") == "myjob-abortjob-"
     assert names.unqualified(names.qualified("ns", "template")) == ("ns", "template")
     assert names.unqualified("ns.with.dots") is None
+    assert names.bare_pod_group_name("U") == "podgroup-U"
+    assert names.job_flow_child_name("flow", "a") == "flow-a"
 
 
 def test_long_messages_are_cut() -> None:
     assert reasons.bounded("short") == "short"
     cut = reasons.bounded("x" * 5000)
     assert (len(cut), cut[-3:]) == (reasons.MESSAGE_LIMIT, "...")
+
+
+TEXTS = {
+    reasons.gang_unschedulable(2, 3, "no room"): "2/3 tasks in gang unschedulable: no room",
+    reasons.pipelined("ns", "p", "n"): (
+        "Pod ns/p can possibly be assigned to n, once resource is released and minAvailable is satisfied"
+    ),
+    reasons.schedulable("ns", "p", "n"): "Pod ns/p can possibly be assigned to n, once minAvailable is satisfied",
+    reasons.assigned("ns", "p", "n"): "Successfully assigned ns/p to n",
+    reasons.bind_failed("n", "conflict"): "failed to bind to node n: conflict",
+    reasons.evicted("reclaim"): "Pod is evicted, because of reclaim",
+    reasons.preempting("volcano"): "volcano: preempting to accommodate a higher priority pod",
+}
+
+
+def test_texts_are_the_documented_ones() -> None:
+    for found, want in TEXTS.items():
+        assert found == want

@@ -158,6 +158,39 @@ REQUESTED: dict[str, tuple[tuple[bool, list[str]], tuple[bool, list[str]]]] = {
         resources.greater_partly_for(amounts(2000), ResourceVector(), amounts(1), irrelevant=False),
         (False, []),
     ),
+    "some requested dimension fits": (
+        resources.less_equal_partly_for(amounts(1000), amounts(2000, 0), amounts(1000, 512)),
+        (True, ["cpu", "memory"]),
+    ),
+    "dimensions of which there is nothing do not count": (
+        resources.less_equal_partly_for(amounts(1000), amounts(2000, 0), amounts(1000, 512), zeros=False),
+        (True, ["cpu"]),
+    ),
+    "no requested dimension fits": (
+        resources.less_equal_partly_for(amounts(3000), amounts(2000), amounts(4000)),
+        (False, []),
+    ),
+    "nothing fits partly without a request": (
+        resources.less_equal_partly_for(amounts(1000), amounts(2000), None),
+        (False, []),
+    ),
+    "a requested dimension is above, strictly": (
+        resources.greater_partly_for(amounts(1000.05), amounts(1000), amounts(1)),
+        (True, ["cpu"]),
+    ),
+    "an absent right is nothing": (resources.greater_partly_for(amounts(1), None, amounts(1)), (True, ["cpu"])),
+    "a scalar the right does not list is irrelevant": (
+        resources.greater_partly_for(amounts(s=5), amounts(), amounts(s=1), irrelevant=False),
+        (False, []),
+    ),
+    "a scalar the right lists is relevant": (
+        resources.greater_partly_for(amounts(s=5), amounts(s=0), amounts(s=1), irrelevant=False),
+        (True, [S]),
+    ),
+    "without a request all dimensions count, with tolerance": (
+        resources.less_equal_for(amounts(1000.05, 1), amounts(1000), None),
+        (False, ["memory"]),
+    ),
     "pods are never requested": (
         resources.greater_partly_for(amounts(pods=5), amounts(pods=1), amounts(pods=1)),
         (False, []),
@@ -213,6 +246,16 @@ def test_common_names() -> None:
 def test_minimum_keeps_scalars_only_when_both_have_them() -> None:
     assert resources.minimum(amounts(1, s=1), amounts(2)).scalars is None
     assert resources.minimum(amounts(1, s=1), amounts(2, s=3)) == amounts(1, s=1)
+
+
+def test_multiplication() -> None:
+    assert amounts(2, 3, s=4) * 0.5 == amounts(1, 1.5, s=2)
+    assert (amounts(2) * 2).scalars is None
+
+
+def test_raising() -> None:
+    assert amounts(1, 5, s=1).raised_to(amounts(2, 2, s=0, h=3)) == amounts(2, 5, s=1, h=3)
+    assert amounts(1).raised_to(amounts(s=2)) == amounts(1, s=2)
 
 
 def test_share() -> None:

@@ -169,8 +169,13 @@ def _yaml(document: dict[str, object]) -> str:
     return "---\n" + text
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
+def main(arguments: list[str]) -> None:
+    """Write the definitions into the one directory named."""
+    if len(arguments) != 1:
         sys.exit("usage: python -m stromboli.api.crds DIR")
-    for file in write(Path(sys.argv[1])):
+    for file in write(Path(arguments[0])):
         print(file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -8,7 +8,7 @@ apart. These quirks are part of the behaviour that users' queues depend on, so t
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -308,14 +308,6 @@ def share(part: float, whole: float) -> float:
     if whole == 0:
         return 0.0 if part == 0 else 1.0
     return part / whole
-
-
-def total(vectors: Iterable[ResourceVector]) -> ResourceVector:
-    """Sum of vectors."""
-    result = EMPTY
-    for vector in vectors:
-        result += vector
-    return result
 
 
 # --- Comparisons restricted to the dimensions of a request (section 8.4) ---------------------------------------------

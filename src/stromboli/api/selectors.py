@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from stromboli.api import core
@@ -92,11 +93,6 @@ class LabelSelector:
         exact = [Requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
         return cls((*exact, *(_label_requirement(item) for item in selector.match_expressions)))
 
-    @classmethod
-    def of_labels(cls, labels: Mapping[str, str]) -> LabelSelector:
-        """Everything that carries all of these labels."""
-        return cls(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
-
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether all requirements hold."""
         return all(requirement.matches(labels) for requirement in self.requirements)
@@ -110,10 +106,16 @@ def matches_selector(selector: core.LabelSelector | None, labels: Mapping[str, s
     """Whether a structured selector matches. ``absent`` is the answer for no selector; a bad one matches nothing."""
     if selector is None:
         return absent
+    compiled = _compiled(selector)
+    return compiled is not None and compiled.matches(labels)
+
+
+@lru_cache(maxsize=8192)
+def _compiled(selector: core.LabelSelector) -> LabelSelector | None:
     try:
-        return LabelSelector.of(selector).matches(labels)
+        return LabelSelector.of(selector)
     except BadSelector:
-        return False
+        return None
 
 
 @dataclass(frozen=True, slots=True)

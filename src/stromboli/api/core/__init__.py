@@ -59,13 +59,11 @@ from stromboli.api.core.cluster import (
     ServiceSpec,
 )
 from stromboli.api.core.meta import (
-    EPOCH,
     Object,
     ObjectMeta,
     OwnerReference,
     ResourceList,
     Struct,
-    key_of,
     timestamp,
 )
 from stromboli.api.core.nodes import (
@@ -188,7 +186,6 @@ __all__ = [
     "DeviceClaim",
     "DeviceClass",
     "DeviceRequest",
-    "EPOCH",
     "EphemeralVolume",
     "Event",
     "EventSource",
@@ -297,7 +294,6 @@ __all__ = [
     "decode_watch_event",
     "encode",
     "from_builtins",
-    "key_of",
     "timestamp",
     "to_builtins",
 ]

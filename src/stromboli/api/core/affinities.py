@@ -19,6 +19,10 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
 
+    def __hash__(self) -> int:
+        """By content, so that selectors and the affinities made of them can be compiled and interned once."""
+        return hash((frozenset(self.match_labels.items()), self.match_expressions))
+
 
 class NodeSelectorTerm(Struct, frozen=True, kw_only=True):
     """Requirements that must all hold. A term without any matches nothing."""

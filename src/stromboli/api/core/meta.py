@@ -11,8 +11,6 @@ import msgspec
 ResourceList: TypeAlias = dict[str, str | int | float]
 """Resource name to quantity as the wire has it."""
 
-EPOCH = "1970-01-01T00:00:00Z"
-
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """Base of the hot structs: immutable, camelCase on the wire, unknown fields ignored, zero values left out.
@@ -99,11 +97,6 @@ class Object(Struct, frozen=True, kw_only=True):
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object, if any."""
         return next((owner for owner in self.metadata.owner_references if owner.controller), None)
-
-
-def key_of(obj: Object) -> tuple[str, str]:
-    """``(namespace, name)`` of an object, as a plain function for use as a callback."""
-    return obj.key
 
 
 @lru_cache(maxsize=65536)

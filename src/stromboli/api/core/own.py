@@ -1,7 +1,8 @@
-"""The system's own kinds as the scheduler reads them, complete in spec and status (spec 01 sections 7, 8, 11 to 13).
+"""The system's own kinds as the scheduler reads them (spec 01 sections 7, 8, 11 to 13).
 
 The models with validation are the pydantic ones (``scheduling``, ``topology``, ...); these are their hot twins.
-Where absent and zero differ (spec 01 section 1.3) absent is ``None``.
+They have every field of spec and status but conditions and allocations that nothing reads. Where absent and zero
+differ (spec 01 section 1.3) absent is ``None``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from stromboli.api.core.affinities import Affinity, LabelSelector, Toleration, TopologySpreadConstraint
+from stromboli.api.core.affinities import Affinity, Toleration, TopologySpreadConstraint
 from stromboli.api.core.meta import Object, ObjectMeta, ResourceList, Struct
 
 
@@ -268,9 +268,3 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
-
-
-class Selecting(Struct, frozen=True, kw_only=True):
-    """Anything whose spec selects pods by a structured label selector."""
-
-    selector: LabelSelector | None = None
