@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import orjson
 import pytest
 import yaml
 from kubernetes_asyncio.config import incluster_config
+from kubernetes_asyncio.config.exec_provider import ExecProvider
 
 from stromboli.api import kinds
 from stromboli.kube import connecting
@@ -254,6 +256,20 @@ async def test_an_exec_plugin_is_asked_again_when_its_token_is_refused(server: F
         issue("second")
         server.token = "second"
         await client.list(kinds.PODS)
+
+
+async def test_an_exec_plugin_that_hangs_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(self: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(connecting, "CREDENTIALS_TIMEOUT", 0.1)
+    monkeypatch.setattr(ExecProvider, "run", hang)
+    plugin = {"command": "plugin", "apiVersion": "client.authentication.k8s.io/v1"}
+    path = written(tmp_path / "config", kubeconfig(ABSENT, {"exec": plugin}))
+    with pytest.raises(ConfigurationError, match=r"did not answer within 0\.1 s"):
+        await Client.connect(kubeconfig=path)
 
 
 async def test_a_refused_token_is_not_asked_for_over_and_over(server: FakeApiServer, tmp_path: Path) -> None:

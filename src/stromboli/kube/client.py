@@ -16,6 +16,7 @@ What every request gets:
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from enum import StrEnum
 from types import TracebackType
@@ -33,11 +34,14 @@ from stromboli.kube.retrying import Backoff, decide, retry_after_seconds
 from stromboli.kube.throttles import TokenBucket
 from stromboli.kube.wire import WatchEvent, lines, parse_line
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 10.0
 PAGE_LIMIT = 500
+NOTABLE_WAIT = 1.0
 Query = Mapping[str, str | int | bool | None]
 
 
@@ -297,7 +301,7 @@ class Client:
             "sendInitialEvents": True if send_initial_events else None,
             "resourceVersionMatch": "NotOlderThan" if send_initial_events else None,
         }
-        await self._bucket.acquire()
+        await self._queue_up("GET", kind.path(namespace))
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout)
         try:
             async with await self._open("GET", kind.path(namespace), query, None, None, timeout) as response:
@@ -330,7 +334,7 @@ class Client:
         extra = dict(headers or {})
         if data is not None:
             extra["Content-Type"] = content_type
-        await self._bucket.acquire()
+        await self._queue_up(method, path)
         deadline = self._clock.monotonic() + timeout
         backoff = Backoff(first=0.1, maximum=5.0)
         attempt = 0
@@ -346,6 +350,11 @@ class Client:
                 if self._clock.monotonic() + delay >= deadline:
                     raise
                 await self._clock.sleep(delay)
+
+    async def _queue_up(self, method: str, path: str) -> None:
+        waited = await self._bucket.acquire()
+        if waited > NOTABLE_WAIT:
+            log.info("%s %s waited %.1f s for --kube-api-qps", method, path, waited)
 
     async def _attempt(
         self,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 TOKEN_CHECK_SECONDS = 60.0
+CREDENTIALS_TIMEOUT = 30.0
 MAX_CONNECTIONS = 256
 DEFAULT_KUBECONFIG = "~/.kube/config"
 
@@ -174,7 +175,13 @@ async def _load(path: str, context: str | None, configuration: Configuration, or
     _check_context(merged, context, path, origin)
     try:
         loader = KubeConfigLoader(merged, active_context=context, config_base_path=None)
-        await loader.load_and_set(configuration)
+        async with asyncio.timeout(CREDENTIALS_TIMEOUT):
+            await loader.load_and_set(configuration)
+    except TimeoutError as error:
+        raise ConfigurationError(
+            f"{origin}: {path}: the user's exec plugin or identity provider did not answer within "
+            f"{CREDENTIALS_TIMEOUT:g} s; try the same with kubectl"
+        ) from error
     except AssertionError as error:  # the library's word for an empty cluster or context
         raise ConfigurationError(f"{origin}: {path}: clusters[].cluster.server is missing; add the address") from error
     except (ConfigException, OSError, AttributeError, TypeError, KeyError, ValueError) as error:

@@ -42,9 +42,13 @@ class _Index(Generic[T]):
     """Keys by value. Remembers under which values a key is filed, whatever becomes of the object."""
 
     def __init__(self, function: IndexFunction[T]) -> None:
-        self.function = function
+        self._function = function
         self._keys: dict[str, dict[Key, None]] = {}
         self._values: dict[Key, tuple[str, ...]] = {}
+
+    def values_of(self, obj: T) -> tuple[str, ...]:
+        """Each value once: a function may well name one twice."""
+        return tuple(dict.fromkeys(self._function(obj)))
 
     def find(self, value: str) -> Iterable[Key]:
         return self._keys.get(value, ())
@@ -109,11 +113,11 @@ class Store(Generic[T]):
         """Add an index, also over what is already stored."""
         index = self._indexes[name] = _Index(function)
         for key, entry in self._entries.items():
-            index.file(key, tuple(function(entry.obj)))
+            index.file(key, index.values_of(entry.obj))
 
     def put(self, identity: Identity, obj: T) -> Entry[T] | None:
         """Store ``obj`` and return what it replaces. If an index function fails, nothing is changed."""
-        filed = [(index, tuple(index.function(obj))) for index in self._indexes.values()]
+        filed = [(index, index.values_of(obj)) for index in self._indexes.values()]
         key = identity.key
         previous = self._entries.get(key)
         self._entries[key] = Entry(identity, obj)
