@@ -120,7 +120,7 @@ def plan_rollout(owner: Object, current: Object | None, sets: Sequence[Object]) 
         return _recreate(current, old, wanted)
     surge, unavailable = bounds(strategy.get("rollingUpdate") or {}, wanted)
     changes: list[tuple[Object, int]] = []
-    total = sum(map(_wanted, sets))
+    total = sum(max(_wanted(one), _count(one, "replicas")) for one in sets)  # pods that are to go are still there
     room = max(wanted + surge - total, 0)
     target = wanted if _wanted(current) > wanted else min(wanted, _wanted(current) + room)
     if target != _wanted(current):
