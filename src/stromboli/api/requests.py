@@ -32,6 +32,8 @@ def pod_request(pod: Pod, rules: RequestRules = DEFAULT_RULES) -> ResourceVector
     """Everything the pod takes on a node, ``pods: 1`` included. Raises BadQuantity."""
     statuses = _statuses(pod, rules)
     regular = _total(_container_request(item, statuses, rules) for item in pod.spec.containers)
+    if not pod.spec.init_containers:
+        return _with_pod_level(regular + _ONE_POD, pod.spec, rules)
     sidecars, initial = _NOTHING, _NOTHING
     for container in pod.spec.init_containers:
         if container.restart_policy == _RESTARTABLE:

@@ -54,6 +54,8 @@ class ResourceVector:
 
         Raises :class:`~stromboli.api.quantities.BadQuantity`.
         """
+        if not resources:
+            return EMPTY
         cpu = memory = 0.0
         max_tasks = 0
         scalars: dict[str, float] = {}
@@ -123,7 +125,7 @@ class ResourceVector:
             for name, amount in other.scalars.items():
                 sums[name] = sums.get(name, 0.0) + amount
             scalars = sums
-        return replace(self, cpu=self.cpu + other.cpu, memory=self.memory + other.memory, scalars=scalars)
+        return ResourceVector(self.cpu + other.cpu, self.memory + other.memory, scalars, self.max_tasks)
 
     def __sub__(self, other: ResourceVector) -> ResourceVector:
         """Component-wise difference. Raises :class:`InsufficientResource` unless ``other`` is less or equal (Zero)."""
@@ -142,14 +144,14 @@ class ResourceVector:
             for name, amount in other.scalars.items():
                 rest[name] = rest.get(name, 0.0) - amount
             scalars = rest
-        return replace(self, cpu=self.cpu - other.cpu, memory=self.memory - other.memory, scalars=scalars)
+        return ResourceVector(self.cpu - other.cpu, self.memory - other.memory, scalars, self.max_tasks)
 
     def __mul__(self, factor: float) -> ResourceVector:
         """Every component times ``factor``."""
         scalars = self.scalars
         if scalars is not None:
             scalars = {name: amount * factor for name, amount in scalars.items()}
-        return replace(self, cpu=self.cpu * factor, memory=self.memory * factor, scalars=scalars)
+        return ResourceVector(self.cpu * factor, self.memory * factor, scalars, self.max_tasks)
 
     def raised_to(self, other: ResourceVector) -> ResourceVector:
         """Component-wise maximum, over the scalars of both."""
@@ -159,7 +161,7 @@ class ResourceVector:
             for name, amount in other.scalars.items():
                 highest[name] = max(highest.get(name, 0.0), amount)
             scalars = highest
-        return replace(self, cpu=max(self.cpu, other.cpu), memory=max(self.memory, other.memory), scalars=scalars)
+        return ResourceVector(max(self.cpu, other.cpu), max(self.memory, other.memory), scalars, self.max_tasks)
 
     def lowered_to(self, other: ResourceVector, missing: Dimension) -> ResourceVector:
         """Component-wise minimum, over the scalars of this one; a scalar missing in ``other`` becomes 0 or stays."""
@@ -170,7 +172,7 @@ class ResourceVector:
                 scalars = {name: min(amount, theirs.get(name, 0.0)) for name, amount in scalars.items()}
             else:
                 scalars = {name: min(amount, theirs.get(name, amount)) for name, amount in scalars.items()}
-        return replace(self, cpu=min(self.cpu, other.cpu), memory=min(self.memory, other.memory), scalars=scalars)
+        return ResourceVector(min(self.cpu, other.cpu), min(self.memory, other.memory), scalars, self.max_tasks)
 
     def difference(self, other: ResourceVector, missing: Dimension) -> tuple[ResourceVector, ResourceVector]:
         """``(increased, decreased)``: by how much this is above and below ``other``.
