@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stromboli.scheduler.actions import allocate, backfill, enqueue
+from stromboli.scheduler.actions import allocate, backfill, enqueue, preempt, reclaim, shuffle
 from stromboli.scheduler.core.acting import Action
 
 ACTIONS: Mapping[str, Action] = {
     "enqueue": enqueue.enqueue,
     "allocate": allocate.allocate,
     "backfill": backfill.backfill,
+    "preempt": preempt.preempt,
+    "reclaim": reclaim.reclaim,
+    "shuffle": shuffle.shuffle,
 }
 """Actions by the names used in policy files."""

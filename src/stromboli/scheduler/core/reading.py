@@ -53,6 +53,12 @@ def fill_task(task: Task, pod: core.Pod) -> None:
         None,
     )
     task.host_ports = host_ports(pod)
+    if pod.status.start_time:
+        task.started = core.timestamp(pod.status.start_time)
+    task.preempted = any(
+        item.type == "DisruptionTarget" and item.status == "True" and item.reason == "PreemptionByScheduler"
+        for item in pod.status.conditions
+    )
 
 
 def _fill_gates(task: Task, pod: core.Pod) -> None:

@@ -125,6 +125,7 @@ class Task:
         "nominated_node",
         "order_key",
         "preemptable",
+        "preempted",
         "preemption_policy",
         "priority",
         "priority_class",
@@ -134,6 +135,7 @@ class Task:
         "scheduled_condition",
         "shape",
         "spec_priority",
+        "started",
         "status",
         "sub_job",
         "uid",
@@ -173,7 +175,11 @@ class Task:
         self.last_transaction: Transaction | None = None
         self.scheduled_condition: tuple[str, str, str] | None = None
         """(status, reason, message) of the pod's PodScheduled condition, for tasks without a node."""
+        self.started = float("inf")
+        """When the pod started, in seconds since the epoch; infinite while it has not."""
         self.deleting = False
+        self.preempted = False
+        """A scheduler has evicted it for a more important pod, and says so in its conditions."""
         self.evicting = False
         """Evicted by us, and the API server has not yet shown it."""
         self.host_ports: tuple[tuple[str, str, int], ...] = ()

@@ -392,6 +392,10 @@ class Evaluation:
         groups = [group[np.argsort(-self.totals(group), kind="stable")] for group in self._by_shard(candidates)]
         return np.concatenate(groups) if groups else candidates
 
+    def mine_first(self, candidates: Rows) -> Rows:
+        """Candidates with those of the own shard first when sharding is soft, in node-list order otherwise."""
+        return np.concatenate(self._by_shard(candidates))
+
     def _by_shard(self, candidates: Rows) -> list[Rows]:
         if self._view.shard_mode != "soft" or self._view.shard is None:
             return [candidates]

@@ -1,0 +1,117 @@
+"""reclaim: takes resources from tasks of other queues (spec 05 section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stromboli.scheduler.actions import victims
+from stromboli.scheduler.core.cycle import Cycle
+from stromboli.scheduler.core.journal import Statement
+from stromboli.scheduler.core.plugin import PlacementRefused
+from stromboli.scheduler.core.records import Job, Node, Queue, Task
+from stromboli.scheduler.core.statuses import TaskStatus
+
+REASON = "reclaim"
+
+
+def reclaim(cycle: Cycle, arguments: Mapping[str, object]) -> None:
+    """Evicts from other queues for the starving jobs of queues that may still grow."""
+    _Reclaim(cycle).run()
+
+
+class _Reclaim:
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._barren: dict[str, set[int]] = {}
+        """By queue: rows on which nobody is left to reclaim from; void as soon as an eviction is undone."""
+
+    def run(self) -> None:
+        cycle = self._cycle
+        starving: dict[str, list[Job]] = {
+            job.queue.name: [] for job in victims.admitted_jobs(cycle) if job.queue is not None
+        }
+        for job in victims.starving_jobs(cycle, with_topology=True):
+            assert job.queue is not None
+            starving[job.queue.name].append(job)
+        queues = cycle.combination.queue_heap()
+        queues.push_all(cycle.view.queues[name] for name in starving)
+        while queues:
+            queue = queues.pop()
+            if starving[queue.name] and not cycle.combination.overused(queue):
+                self._serve(queue, starving[queue.name])
+
+    def _serve(self, queue: Queue, starving: list[Job]) -> None:
+        jobs = self._cycle.combination.job_heap()
+        jobs.push_all(starving)
+        while jobs:
+            self._serve_job(queue, jobs.pop())
+
+    def _serve_job(self, queue: Queue, job: Job) -> None:
+        combination = self._cycle.combination
+        statement = self._cycle.statement()
+        tasks = victims.pending_tasks(self._cycle, job)
+        while tasks and combination.job_starving(job):
+            self._place(statement, queue, tasks.pop())
+        if combination.job_pipelined(job):
+            statement.commit()
+        else:
+            self._undo(statement)
+
+    def _undo(self, statement: Statement) -> None:
+        if len(statement):
+            statement.discard()
+            self._barren.clear()
+
+    def _place(self, statement: Statement, queue: Queue, task: Task) -> None:
+        cycle = self._cycle
+        if task.preemption_policy == victims.NEVER or not cycle.combination.preemptive(queue, [task]):
+            return
+        if cycle.combination.prepare(task) is not None:
+            return
+        barren = self._barren.setdefault(queue.name, set())
+        rows = cycle.searches.of(task).mine_first(victims.worth_trying(cycle, task))
+        for row in rows.tolist():
+            if row in barren:
+                continue
+            node = cycle.view.node_list[row]
+            if node is not None and self._place_on(statement, queue, task, node):
+                return
+
+    def _place_on(self, statement: Statement, queue: Queue, task: Task, node: Node) -> bool:
+        cycle = self._cycle
+        reclaimees = victims.candidates(node, lambda other: _may_go(queue, other))
+        if not reclaimees:
+            self._barren[queue.name].add(node.row)
+            return False
+        chosen = cycle.combination.reclaimable(task, reclaimees)
+        if not victims.suffice(cycle, task, node, chosen):
+            return False
+        assert task.job is not None
+        local = cycle.statement()
+        available = victims.future_of(cycle, node).copy()
+        order = victims.VictimQueue(cycle, chosen, task.job)
+        while order and not victims.fits(task, available):
+            victim = order.pop()
+            available += victim.request
+            local.evict(victim, REASON)
+        if victims.fits(task, available) and self._pipeline(local, task, node):
+            statement.merge(local)
+            return True
+        self._undo(local)
+        return False
+
+    def _pipeline(self, statement: Statement, task: Task, node: Node) -> bool:
+        try:
+            statement.pipeline(task, node, eviction_occurred=len(statement) > 0)
+        except PlacementRefused as refusal:
+            self._cycle.complain(f"{task.key} could not be pipelined to {node.name}: {refusal}")
+            return False
+        return True
+
+
+def _may_go(reclaimer: Queue, task: Task) -> bool:
+    """Running, preemptable, and of another queue that gives back."""
+    if task.status != TaskStatus.RUNNING or not task.preemptable or task.job is None:
+        return False
+    queue = task.job.queue
+    return queue is not None and queue is not reclaimer and queue.reclaimable

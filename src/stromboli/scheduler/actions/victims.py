@@ -1,0 +1,125 @@
+"""What the evicting actions share: which nodes to try, who may go, and who goes first (spec 04 section 28, spec 05)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+
+from stromboli.scheduler.core.columns import EPSILON, Floats
+from stromboli.scheduler.core.cycle import Cycle
+from stromboli.scheduler.core.fit_errors import FitErrors
+from stromboli.scheduler.core.opening import has_topology
+from stromboli.scheduler.core.records import Job, Node, Task
+from stromboli.scheduler.core.statuses import TaskStatus
+from stromboli.scheduler.core.tables import Rows
+
+NEVER = "Never"
+"""``preemptionPolicy`` of pods that must not take resources from others."""
+
+
+def starving_jobs(cycle: Cycle, *, with_topology: bool) -> list[Job]:
+    """Admitted, valid jobs that have less than they need and may take it from others."""
+    return [
+        job
+        for job in admitted_jobs(cycle)
+        if job.counts[TaskStatus.PENDING]
+        and (with_topology or not has_topology(job))
+        and cycle.combination.job_starving(job)
+    ]
+
+
+def admitted_jobs(cycle: Cycle) -> list[Job]:
+    """Jobs past the Pending phase that can be scheduled as they are."""
+    return [job for job in cycle.mirror.open_jobs() if not job.is_pending and cycle.valid(job)]
+
+
+def pending_tasks(cycle: Cycle, job: Job) -> list[Task]:
+    """Pending tasks without scheduling gates; the one to serve first is last in the list."""
+    tasks = [task for task in job.tasks.values() if task.status == TaskStatus.PENDING and not task.gated]
+    return sorted(tasks, key=cycle.combination.task_ordering.key, reverse=True)
+
+
+def worth_trying(cycle: Cycle, task: Task) -> Rows:
+    """Nodes that may take the task once others have gone, in node-list order."""
+    evaluation = cycle.searches.of(task)
+    errors = task.job.fit_errors.get(task.uid) if task.job is not None else None
+    rows = evaluation.passes_for_eviction(None)
+    if isinstance(errors, FitErrors) and errors.unresolvable is not None:
+        rows = rows[~errors.unresolvable[rows]]
+    return rows
+
+
+def fits(task: Task, available: Floats) -> bool:
+    """Whether amounts suffice for a task."""
+    shape = task.shape
+    return all(shape.request[column] < available[column] + EPSILON for column in shape.compared)
+
+
+def future_of(cycle: Cycle, node: Node) -> Floats:
+    """What the node will have once everything being released is gone and everything promised is taken."""
+    row: Floats = cycle.view.nodes.future[node.row]
+    return row
+
+
+def suffice(cycle: Cycle, task: Task, node: Node, victims: Iterable[Task]) -> bool:
+    """Whether the node would have room if all victims went; with no victims, whether it has."""
+    available = future_of(cycle, node).copy()
+    for victim in victims:
+        available += victim.request
+    return fits(task, available)
+
+
+def is_something(requests: Floats) -> bool:
+    """Whether there is anything but pod slots in it."""
+    return bool((np.delete(requests, 2) >= EPSILON).any())
+
+
+class VictimQueue:
+    """Victims in the order in which they go, by keys as they are at each turn (spec 04 section 28.3)."""
+
+    def __init__(self, cycle: Cycle, victims: Iterable[Task], preemptor: Job) -> None:
+        self._cycle = cycle
+        self._left = list(victims)
+        self._preemptor = preemptor
+        self._key: Callable[[Task], Any] = cmp_to_key(self._compare)
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def pop(self) -> Task:
+        """The next victim."""
+        first = min(self._left, key=self._key)
+        self._left.remove(first)
+        return first
+
+    def _compare(self, left: Task, right: Task) -> int:
+        return -1 if self._goes_first(left, right) else 1
+
+    def _goes_first(self, left: Task, right: Task) -> bool:
+        theirs, others = left.job, right.job
+        if theirs is others or (theirs is None and others is None):
+            return self._later_task(left, right)
+        if theirs is None or others is None:
+            return theirs is None
+        mine, queue, other_queue = self._preemptor.queue, theirs.queue, others.queue
+        if mine is None or queue is None or other_queue is None or queue is other_queue:
+            return self._later_job(left, right)
+        return self._cycle.combination.victim_queue_compare(queue, other_queue, mine) < 0
+
+    def _later_job(self, left: Task, right: Task) -> bool:
+        assert left.job is not None and right.job is not None
+        key = self._cycle.combination.job_ordering.plugin_key
+        mine, other = key(left.job), key(right.job)
+        return mine > other if mine != other else self._later_task(left, right)
+
+    def _later_task(self, left: Task, right: Task) -> bool:
+        key = self._cycle.combination.task_ordering.key
+        return key(left) > key(right)
+
+
+def candidates(node: Node, allowed: Callable[[Task], bool]) -> Sequence[Task]:
+    """Tasks on a node that pass an action's own filter."""
+    return [task for task in node.tasks.values() if allowed(task)]
