@@ -33,7 +33,7 @@ def covers(present: object, wanted: object) -> bool:
             and len(present) == len(wanted)
             and all(covers(*pair) for pair in zip(present, wanted, strict=True))
         )
-    return type(present) is type(wanted) and present == wanted
+    return _same(present, wanted)
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> JsonObject:
@@ -44,9 +44,18 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> JsonObject:
         if isinstance(before, Mapping) and isinstance(value, Mapping):
             if inner := merge_patch(before, value):
                 patch[key] = inner
-        elif key not in old or before != value or type(before) is not type(value):
+        elif key not in old or not _same(before, value):
             patch[key] = value
     return patch
+
+
+def _same(one: object, other: object) -> bool:
+    """Equality as JSON sees it: to Python, ``True == 1``."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_same(*pair) for pair in zip(one, other, strict=True))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    return type(one) is type(other) and one == other
 
 
 async def apply(
