@@ -1,4 +1,4 @@
-"""Hot structs: what they read, what they forgive, and that one bad object costs no other."""
+"""Hot structs: what they read and what they forgive."""
 
 from __future__ import annotations
 
@@ -154,72 +154,6 @@ def test_writing_leaves_zeros_out_and_names_the_kind() -> None:
     }
     assert core.decode(core.Event, core.encode(event, kinds.EVENTS)) == event
     assert core.decode(core.Event, core.encode(event)) == event
-
-
-def test_a_list_page_carries_its_bookkeeping() -> None:
-    page = core.decode_list(
-        core.Pod,
-        wire({"metadata": {"resourceVersion": "9", "continue": "token", "remainingItemCount": 3}, "items": [POD, POD]}),
-    )
-    assert (len(page.items), page.resource_version, page.continuation, page.remaining) == (2, "9", "token", 3)
-    assert page.bad == []
-
-
-def test_one_bad_item_of_a_list_does_not_cost_the_others() -> None:
-    bad = {"metadata": {"name": "b", "namespace": "ns", "uid": "ub", "resourceVersion": "3"}, "spec": {"nodeName": 5}}
-    sloppy = {"metadata": {"name": "s", "labels": None}}
-    page = core.decode_list(core.Pod, wire({"metadata": {"resourceVersion": "9"}, "items": [POD, bad, sloppy, "junk"]}))
-    assert [pod.name for pod in page.items] == ["p", "s"]
-    assert [(item.key, item.uid, item.resource_version) for item in page.bad] == [
-        (("ns", "b"), "ub", "3"),
-        (("", ""), "", ""),
-    ]
-    assert "nodeName" in page.bad[0].message
-    assert page.resource_version == "9"
-
-
-def test_a_list_of_nothing_and_no_list_at_all() -> None:
-    assert core.decode_list(core.Pod, b'{"metadata":{"resourceVersion":"1"},"items":null}').items == []
-    with pytest.raises(UndecodableObject, match="not a list of Pod"):
-        core.decode_list(core.Pod, b"<html>")
-
-
-def test_watch_lines() -> None:
-    added = core.decode_watch_event(core.Pod, wire({"type": "ADDED", "object": POD}))
-    assert added.object is not None
-    assert (added.type, added.object.name, added.resource_version) == ("ADDED", "p", "7")
-
-    bookmark = core.decode_watch_event(
-        core.Pod, wire({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "12"}, "spec": {}}})
-    )
-    assert (bookmark.object, bookmark.resource_version) == (None, "12")
-
-    gone = core.decode_watch_event(
-        core.Pod,
-        wire({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "m"}}),
-    )
-    assert (gone.code, gone.message) == (410, "m")
-
-
-def test_a_bad_object_in_a_watch_still_says_who_and_when() -> None:
-    bad = {"metadata": {"name": "b", "namespace": "ns", "resourceVersion": "3"}, "spec": 5}
-    event = core.decode_watch_event(core.Pod, wire({"type": "MODIFIED", "object": bad}))
-    assert event.object is None
-    assert event.bad is not None
-    assert (event.bad.key, event.resource_version) == (("ns", "b"), "3")
-
-
-@pytest.mark.parametrize(
-    "line", [b'{"type":"ADDED"', b'{"type":"ERROR","object":5}', b'{"type":"BOOKMARK","object":[]}']
-)
-def test_a_broken_watch_line_is_refused(line: bytes) -> None:
-    with pytest.raises(UndecodableObject, match=r"not an? \w+ event"):
-        core.decode_watch_event(core.Pod, line)
-
-
-def test_bookmarks_with_nulls_are_read() -> None:
-    line = wire({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "12", "labels": None}}})
-    assert core.decode_watch_event(core.Pod, line).resource_version == "12"
 
 
 TIMES: dict[str, float] = {
