@@ -221,3 +221,28 @@ async def test_pod_condition_goes_nowhere_for_a_pod_that_is_gone(stage: Stage) -
     await stage.until(lambda: stage.bound("next") == 1)
     with pytest.raises(NotFound):
         stage.pod("job-0")
+
+
+async def test_status_write_that_fails_for_a_running_job_is_made_up_for_as_well(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 2))
+    fault = stage.server.faults.fail(500, verb="patch", kind=kinds.POD_GROUPS, skip=1, times=3)
+    await stage.start()
+    await stage.until(lambda: stage.bound("job") == 2)
+    await stage.until(lambda: fault.hits == 3, "failures")
+    await stage.until(lambda: stage.phase("job") == "Running", "phase")
+
+
+async def test_queue_status_write_that_fails_is_made_up_for(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 2))
+    fault = stage.server.faults.fail(500, verb="patch", kind=kinds.QUEUES, name="default", times=1)
+    await stage.start()
+    await stage.until(lambda: fault.hits == 1, "failure")
+    await stage.until(lambda: stage.queue("default")["status"].get("allocated", {}).get("cpu") == "2", "queue status")
+
+
+async def test_pod_condition_write_that_fails_is_made_up_for(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=1, memory="8Gi"), *gang("job", 2))
+    fault = stage.server.faults.fail(500, verb="patch", kind=kinds.PODS, name="job-1", times=2)
+    await stage.start()
+    await stage.until(lambda: fault.hits == 2, "failures")
+    await stage.until(lambda: stage.condition("job-1"), "condition")

@@ -1,0 +1,40 @@
+"""The vectors as tests: files listed here are complete, and stay so.
+
+A file is added once ``python -m tests.conformance`` reports no failure for it. Cases that need what is not built yet are
+not applicable there and do not count here.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance import scheduler_runner, vectors
+from tests.conformance.exclusions import Exclusions
+from tests.conformance.reports import Verdict, detail_lines
+
+ROOT = vectors.directory()
+COMPLETE = (
+    "actions-backfill.sessions.json",
+    "actions-enqueue.sessions.json",
+    "api.functions.json",
+    "framework.functions.json",
+    "plugins-drf.sessions.json",
+    "plugins-nodeorder.sessions.json",
+    "plugins-predicates.sessions.json",
+    "plugins-proportion.sessions.json",
+    "random-A.sessions.json",
+)
+
+pytestmark = [
+    pytest.mark.conformance,
+    pytest.mark.skipif(vectors.suite(ROOT, "scheduler") is None, reason=f"no vectors in {ROOT}; set CONFORMANCE_DIR"),
+]
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_complete_file_has_no_failing_case(name: str) -> None:
+    directory = vectors.suite(ROOT, "scheduler")
+    assert directory is not None
+    report = scheduler_runner.run_file(vectors.load(directory / name), None, Exclusions.read())
+    assert not list(detail_lines(report))
+    assert report.count(Verdict.PASSED) + report.count(Verdict.NOT_APPLICABLE) == len(report.cases) > 0
