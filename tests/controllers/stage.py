@@ -91,11 +91,11 @@ class Stage:
 
     async def stop(self) -> None:
         """Stop the controller, wherever it is."""
-        if self._running is not None:
-            self._running.cancel()
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
             with suppress(asyncio.CancelledError):
-                await self._running
-            self._running = None
+                await running
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         """Return when ``condition`` holds."""
@@ -179,6 +179,10 @@ class Stage:
         await self.run_pods(pods, name)
         await self.until(lambda: self.phase(name) == "Running", "Running")
         await self.until(lambda: self.status(name).get("running") == pods, "all pods counted")
+
+    async def retried(self, times: int, job: str = "job1") -> None:
+        """Wait until the job has been restarted so often."""
+        await self.until(lambda: self.status(job).get("retryCount") == times, f"{times} retries")
 
     def command(self, action: str, job: str = "job1", uid: str | None = None) -> None:
         target = {

@@ -42,3 +42,216 @@ async def test_restarting_a_job_makes_new_pods_and_a_new_gang() -> None:
         await scene.until(lambda: scene.phase() == "Running")
         assert set(before.values()).isdisjoint(scene.uids().values())
         assert scene.status()["version"] == 1
+
+
+async def test_a_targeted_restart_keeps_the_gang_and_replaces_one_pod() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 2).policy("PodFailed", "RestartPod"), 2)
+        before, gang = scene.uids(), json.uid_of(scene.group())
+        scene.set_pod("job1-worker-1", "Failed", exit_code=1)
+        await scene.until(lambda: scene.uids().get("job1-worker-1") not in (None, before["job1-worker-1"]))
+        await scene.run_pods(2)
+        await scene.until(lambda: scene.phase() == "Running")
+        assert scene.uids()["job1-worker-0"] == before["job1-worker-0"]
+        assert json.uid_of(scene.group()) == gang
+        assert (scene.status()["retryCount"], scene.status().get("version", 0)) == (1, 0)
+
+
+async def test_only_the_failed_tasks_pods_are_restarted() -> None:
+    builder = job().task("master", 1).task("worker", 2).policy("PodFailed", "RestartTask", task="worker")
+    async with stage() as scene:
+        await scene.running(builder, 3)
+        before = scene.uids()
+        scene.set_pod("job1-worker-0", "Failed", exit_code=1)
+        await scene.until(lambda: len(scene.uids()) == 3 and not set(before.values()) >= set(scene.uids().values()))
+        await scene.until(lambda: scene.uids().get("job1-worker-1") not in (None, before["job1-worker-1"]))
+        assert scene.uids()["job1-master-0"] == before["job1-master-0"]
+
+
+async def test_an_evicted_pod_takes_its_partition_with_it() -> None:
+    builder = (
+        job()
+        .task("task0", 2)
+        .task("task1", 4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})
+        .policy("PodEvicted", "RestartPartition", task="task1")
+    )
+    async with stage() as scene:
+        await scene.running(builder, 6)
+        before = scene.uids()
+        scene.delete_pod("job1-task1-0")
+        await scene.until(
+            lambda: (
+                {name for name, uid in scene.uids().items() if uid != before[name]} == {"job1-task1-0", "job1-task1-1"}
+            )
+        )
+        assert len(scene.uids()) == 6
+
+
+async def test_used_up_retries_leave_only_finished_pods() -> None:
+    builder = job().task("master", 1).task("worker", 1).policy("PodFailed", "RestartJob").spec(maxRetry=3)
+    async with stage() as scene:
+        scene.submit(builder)
+        for attempt in range(1, 4):
+            await scene.admit()
+            await scene.run_pods(2)
+            await scene.until(lambda: scene.phase() == "Running")
+            scene.set_pod("job1-master-0", "Failed", exit_code=1)
+            await scene.retried(attempt)
+        await scene.until(lambda: scene.phase() == "Failed")
+        await scene.until(lambda: scene.pod_phases() == {"job1-master-0": "Failed"})
+        assert scene.status()["state"]["reason"] == "MaxRetryReached"
+
+
+async def test_aborting_and_resuming_costs_no_retry() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 2).spec(maxRetry=3), 2)
+        for _ in range(5):
+            scene.command("AbortJob")
+            await scene.until(lambda: scene.phase() == "Aborted")
+            assert not scene.pods()
+            scene.command("ResumeJob")
+            await scene.until(lambda: scene.phase() in ("Restarting", "Pending"))
+            await scene.admit()
+            await scene.run_pods(2)
+            await scene.until(lambda: scene.phase() == "Running")
+        assert scene.status().get("retryCount", 0) == 0
+        assert len(scene.status()["conditions"]) <= 10
+        assert not scene.server.objects(kinds.COMMANDS)
+
+
+async def test_a_success_once_counted_is_never_run_again() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 4), 4)
+        for index in (0, 2):
+            scene.set_pod(f"job1-worker-{index}", "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.status().get("succeeded") == 2)
+        for index in (0, 2):
+            scene.delete_pod(f"job1-worker-{index}")
+        scene.set_pod("job1-worker-1", "Running", restarts=1)
+        await scene.until(lambda: scene.status().get("running") == 2)
+        await scene.stop()
+        await scene.start()
+        for index in (1, 3):
+            scene.set_pod(f"job1-worker-{index}", "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.phase() == "Completed")
+        assert scene.status()["succeeded"] == 4
+        assert scene.server.count("create", kinds.PODS) == 4
+
+
+async def test_pods_of_an_earlier_job_of_the_same_name_do_not_count() -> None:
+    async with stage() as scene:
+        builder = job().task("worker", 1).policy("PodEvicted", "TerminateJob")
+        await scene.running(builder, 1)
+        old = scene.server.get(kinds.PODS, "job1-worker-0", "default")
+        scene.server.remove(kinds.JOBS, "job1", "default")
+        scene.submit(builder)
+        await scene.admit()
+        await scene.until(lambda: scene.server.count("create", kinds.PODS) > 1, "the new job to try")
+        assert scene.uids()["job1-worker-0"] == json.uid_of(old)
+        scene.delete_pod("job1-worker-0")
+        await scene.run_pods(1)
+        await scene.until(lambda: scene.phase() == "Running")
+        assert scene.uids()["job1-worker-0"] != json.uid_of(old)
+        assert "ExecuteAction" not in scene.events.reasons("job1")
+
+
+async def test_dependents_start_once_their_dependency_has_succeeded() -> None:
+    builder = job().task("first", 1, minAvailable=1).task("second", 1, dependsOn={"name": ["first"]})
+    async with stage() as scene:
+        scene.submit(builder.spec(minAvailable=1))
+        await scene.admit()
+        await scene.until(lambda: set(scene.pods()) == {"job1-first-0"})
+        scene.set_pod("job1-first-0", "Succeeded", exit_code=0, ready=False)
+        await scene.until(lambda: set(scene.pods()) == {"job1-first-0", "job1-second-0"})
+
+
+async def test_quota_is_waited_for_and_explained() -> None:
+    async with stage(max_requeue=1) as scene:
+        message = 'pods "job1-worker-0" is forbidden: exceeded quota: gpu'
+        scene.server.faults.fail(403, verb="create", kind=kinds.PODS, times=6, reason="Forbidden", message=message)
+        scene.submit(job().task("worker", 1))
+        await scene.admit()
+        await scene.until(lambda: scene.status().get("state", {}).get("reason") == "PodCreationFailed")
+        assert message in scene.status()["state"]["message"]
+        await scene.run_pods(1)
+        await scene.until(lambda: scene.phase() == "Running")
+        assert "reason" not in scene.status()["state"]
+
+
+async def test_a_job_that_cannot_be_read_is_set_aside_and_the_others_run() -> None:
+    async with stage() as scene:
+        scene.submit(job("broken").task("worker", 1).spec(plugins={"ssh": "--no-root=true"}))
+        await scene.running(job().task("worker", 1), 1)
+        await scene.until(lambda: scene.status("broken").get("state", {}).get("reason") == "InvalidJob")
+        assert "InvalidJob" in scene.events.reasons("broken")
+        assert not scene.pods("broken")
+
+
+async def test_an_unknown_plugin_ends_the_job_with_that_reason() -> None:
+    async with stage(max_requeue=2) as scene:
+        scene.submit(job().task("worker", 1).spec(plugins={"telepathy": []}))
+        await scene.until(lambda: scene.phase() == "Terminated")
+        assert "telepathy" in scene.status()["state"]["message"]
+
+
+async def test_a_finished_job_lies_still() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 1), 1)
+        scene.set_pod("job1-worker-0", "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.phase() == "Completed")
+        await scene.until(lambda: not scene.server.objects(kinds.POD_GROUPS))
+        before = scene.status()
+        scene.set_pod("job1-worker-0", "Succeeded", exit_code=0, restarts=1)
+        await scene.running(job("other").task("worker", 1), 1)
+        assert scene.status() == before
+
+
+async def test_scaling_down_triggers_no_eviction_policy() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 3, minAvailable=1).policy("PodEvicted", "TerminateJob"), 3)
+        scaled = scene.job()
+        scaled["spec"]["tasks"][0]["replicas"] = 1
+        scene.server.put(kinds.JOBS, scaled)
+        await scene.until(lambda: set(scene.pods()) == {"job1-worker-0"})
+        await scene.until(lambda: scene.status().get("running") == 1 and "terminating" not in scene.status())
+        assert scene.phase() == "Running"
+
+
+async def test_a_pending_pod_is_acted_upon_only_after_the_timeout() -> None:
+    async with stage() as scene:
+        scene.submit(job().task("worker", 1).policy("PodPending", "TerminateJob", timeout="200ms"))
+        await scene.admit()
+        await scene.until(lambda: scene.phase() == "Terminated")
+        assert scene.events.messages("job1", "ExecuteAction")[0] == "Execute action TerminateJob after 200ms"
+
+
+async def test_commands_for_an_earlier_job_are_dropped() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 1), 1)
+        scene.command("TerminateJob", uid="somebody-else")
+        await scene.until(lambda: not scene.server.objects(kinds.COMMANDS))
+        await scene.running(job("other").task("worker", 1), 1)
+        assert scene.phase() == "Running"
+
+
+async def test_plugins_leave_their_objects_and_take_them_away() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 2).spec(plugins={"env": [], "ssh": [], "svc": []}), 2)
+        assert scene.names_of(kinds.CONFIG_MAPS) == ["job1-svc"]
+        assert scene.names_of(kinds.SECRETS) == ["job1-ssh"]
+        assert scene.names_of(kinds.SERVICES) == scene.names_of(kinds.NETWORK_POLICIES) == ["job1"]
+        for name in scene.pods():
+            scene.set_pod(name, "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.phase() == "Completed")
+        left = (kinds.CONFIG_MAPS, kinds.SECRETS, kinds.SERVICES, kinds.NETWORK_POLICIES)
+        await scene.until(lambda: not any(scene.names_of(kind) for kind in left))
+
+
+async def test_a_generated_claim_is_named_before_it_is_made() -> None:
+    async with stage() as scene:
+        volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+        await scene.running(job().task("worker", 1).spec(volumes=[volume]), 1)
+        [claim] = scene.names_of(kinds.PERSISTENT_VOLUME_CLAIMS)
+        assert scene.job()["spec"]["volumes"][0]["volumeClaimName"] == claim
+        assert scene.status()["controlledResources"][f"volume-pvc-{claim}"] == claim
+        assert claim.startswith("job1-pvc-")

@@ -15,7 +15,7 @@ from stromboli.controllers.job.policies import Occurrence
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
-from stromboli.kube.errors import Conflict, NotFound
+from stromboli.kube.errors import NotFound
 from stromboli.kube.events import EventType, Reference
 from stromboli.kube.json import JsonObject
 from stromboli.kube.stores import Key, Store
@@ -42,7 +42,7 @@ class JobCommands:
         namespace, name = key
         try:
             await self._client.delete(kinds.COMMANDS, name, namespace, uid=json.uid_of(command))
-        except (NotFound, Conflict):
+        except NotFound:
             return  # somebody else has consumed it
         await self._carry_out(namespace, command)
 

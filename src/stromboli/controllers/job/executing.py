@@ -37,7 +37,7 @@ from stromboli.controllers.job.refusals import Refused, Unrecoverable
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
-from stromboli.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, KubeError, NotFound
+from stromboli.kube.errors import AlreadyExists, ApiError, Forbidden, Invalid, KubeError, NotFound
 from stromboli.kube.events import Reference
 from stromboli.kube.json import JsonObject
 
@@ -66,7 +66,7 @@ class Observer(Protocol):
         ...
 
 
-class CreationFailed(Exception):
+class CreationFailed(KubeError):
     """Some pods could not be created; the others were."""
 
     def __init__(self, errors: Sequence[Exception], tasks: int) -> None:
@@ -84,7 +84,7 @@ class CreationFailed(Exception):
         return all(isinstance(error, Forbidden) and "quota" in error.message for error in self.errors)
 
 
-class RemovalFailed(Exception):
+class RemovalFailed(KubeError):
     """Some pods could not be deleted; the others were."""
 
     def __init__(self, errors: Sequence[Exception], total: int) -> None:
@@ -147,10 +147,8 @@ class _Pass:
             case PatchPodGroup(name, patch):
                 await self._client.patch(kinds.POD_GROUPS, name, patch, self._namespace)
             case DeletePodGroup(name, uid):
+                await _tolerating(NotFound, self._client.delete(kinds.POD_GROUPS, name, self._namespace, uid=uid))
                 self._memory.removed_groups.add(uid)
-                await _tolerating(
-                    NotFound, self._client.delete(kinds.POD_GROUPS, name, self._namespace, uid=uid), Conflict
-                )
             case CreatePods(manifests):
                 await self._create_pods(manifests)
             case RemovePods(members):
@@ -233,7 +231,7 @@ class _Pass:
         present = await _tolerating(NotFound, self._client.get(kind, name, self._namespace))
         if present is not None and _controller_uid(present) == self._job.uid:
             uid = json.uid_of(present)
-            await _tolerating(NotFound, self._client.delete(kind, name, self._namespace, uid=uid), Conflict)
+            await _tolerating(NotFound, self._client.delete(kind, name, self._namespace, uid=uid))
 
     # -- gang and pods -----------------------------------------------------------------------------------------------
 
@@ -286,12 +284,10 @@ class _Pass:
     async def _mark(self, member: Member) -> None:
         meta = {"uid": member.uid, "annotations": {names.CONTROLLER_OUT_OF_SYNC: "true"}}
         patch = self._client.patch(kinds.PODS, member.name, {"metadata": meta}, self._namespace)
-        await _tolerating(NotFound, patch, Conflict)
+        await _tolerating(NotFound, patch)
 
     async def _remove(self, member: Member) -> None:
-        await _tolerating(
-            NotFound, self._client.delete(kinds.PODS, member.name, self._namespace, uid=member.uid), Conflict
-        )
+        await _tolerating(NotFound, self._client.delete(kinds.PODS, member.name, self._namespace, uid=member.uid))
         self._memory.removed.add(member.uid)
 
 
@@ -312,18 +308,12 @@ async def _each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> lis
     return errors
 
 
-async def _tolerating(
-    error: type[ApiError], answer: Awaitable[JsonObject], other: type[ApiError] | None = None
-) -> JsonObject | None:
-    """The answer, or None when it is one of the named errors."""
+async def _tolerating(error: type[ApiError], answer: Awaitable[JsonObject]) -> JsonObject | None:
+    """The answer, or None when it is the named error."""
     try:
         return await answer
     except error:
         return None
-    except ApiError as found:
-        if other is not None and isinstance(found, other):
-            return None
-        raise
 
 
 def _controller_uid(obj: JsonObject) -> str:

@@ -104,12 +104,17 @@ def count(members: Iterable[Member], victims: Iterable[Member], kept: Mapping[st
     return counted
 
 
-def remembered_successes(view: Observed) -> dict[str, frozenset[int]]:
-    """Replicas that have succeeded, by task: those on record and those whose pods show it now."""
+def remembered_successes(view: Observed, removed: Iterable[Member] = ()) -> dict[str, frozenset[int]]:
+    """Replicas that have succeeded, by task: those on record and those whose pods show it now.
+
+    What a pod shows that is about to be ``removed`` does not count: it is removed because it is to run again.
+    """
     found = {}
+    doomed = {one.uid for one in removed}
     for task in view.job.spec.tasks:
         name = pods.task_name(task)
-        shown = {one.index for one in view.members if one.task == name and one.phase == "Succeeded" and not one.marked}
+        standing = (one for one in view.members if one.task == name and not one.marked and one.uid not in doomed)
+        shown = {one.index for one in standing if one.phase == "Succeeded"}
         indexes = successes.of(view.job, name) | {index for index in shown if index is not None}
         found[name] = frozenset(index for index in indexes if index < task.replicas)
     return found

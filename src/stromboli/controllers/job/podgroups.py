@@ -158,22 +158,14 @@ def _priority(task: TaskSpec, priorities: Mapping[str, int]) -> int:
 
 
 def _taken(tasks: Sequence[TaskSpec], wanted: int) -> list[int]:
-    """Pods each task contributes to a gang of ``wanted``."""
-    everything = [task.replicas for task in tasks]
-    if wanted < sum(_own_minimum(task, task.replicas) for task in tasks):
-        return _fill(everything, wanted)
-    first = _fill([_own_minimum(task, 0) for task in tasks], wanted)
-    rest = [_surplus(task) for task in tasks]
+    """Pods each task contributes to a gang of ``wanted``: own minimums first, if the gang covers them all."""
+    minimums = [task.replicas if task.min_available is None else task.min_available for task in tasks]
+    if wanted < sum(minimums):
+        return _fill([task.replicas for task in tasks], wanted)
+    first = _fill(minimums, wanted)
+    rest = [task.replicas - minimum for task, minimum in zip(tasks, minimums, strict=True)]
     second = _fill(rest, wanted - sum(first))
     return [one + other for one, other in zip(first, second, strict=True)]
-
-
-def _own_minimum(task: TaskSpec, otherwise: int) -> int:
-    return otherwise if task.min_available is None else task.min_available
-
-
-def _surplus(task: TaskSpec) -> int:
-    return task.replicas - _own_minimum(task, 0)
 
 
 def _fill(limits: Sequence[int], wanted: int) -> list[int]:

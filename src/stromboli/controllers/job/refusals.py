@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from stromboli.kube.errors import KubeError
 
-class Refused(Exception):
+
+class Refused(KubeError):
     """The job asks for something that cannot be had now. Becomes a Warning Event with this reason and message."""
 
     def __init__(self, reason: str, message: str) -> None:

@@ -48,7 +48,7 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     draft = _draft(view, phases.phase_of(view.job.status.state.phase))
     made = [*_forwarding(view), *_attachments(view, draft), *_claims(view, draft), *_pod_group(view)]
     moves = _moves(view)
-    kept = killing.remembered_successes(view)
+    kept = killing.remembered_successes(view, moves.removed)
     draft.count = killing.count(view.members, moves.removed, kept)
     for order in moves.created:
         draft.count.add(order.task, "Pending")

@@ -18,7 +18,7 @@ from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.controlling import Controller, Observer, Result
-from stromboli.kube.errors import AlreadyExists, Conflict, NotFound
+from stromboli.kube.errors import AlreadyExists, NotFound
 from stromboli.kube.informers import Informer, wait_all_synced
 from stromboli.kube.stores import Key
 
@@ -161,7 +161,7 @@ class PodGroupController:
             return
         try:
             await self._client.delete(kinds.POD_GROUPS, group.name, group.namespace, uid=group.uid)
-        except (NotFound, Conflict):
+        except NotFound:
             pass
 
     async def _bind(self, pod: Pod, group: str) -> None:
@@ -171,5 +171,5 @@ class PodGroupController:
         patch = {"metadata": {"uid": pod.uid, "annotations": {names.GROUP_NAME: group}}}
         try:
             await self._client.patch(kinds.PODS, pod.name, patch, pod.namespace)
-        except (NotFound, Conflict):
+        except NotFound:
             pass

@@ -23,7 +23,7 @@ from stromboli.kube.client import Client, PatchType
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.controlling import Controller, Result
 from stromboli.kube.controlling import Observer as WorkObserver
-from stromboli.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from stromboli.kube.errors import AlreadyExists, KubeError, NotFound
 from stromboli.kube.events import EventType, Reference
 from stromboli.kube.informers import Informer, wait_all_synced
 from stromboli.kube.json import JsonObject
@@ -181,7 +181,7 @@ class QueueController:
         namespace, name = key
         try:
             await self._client.delete(kinds.COMMANDS, name, namespace, uid=json.uid_of(command))
-        except (NotFound, Conflict):
+        except NotFound:
             return None
         aimed = command["target"]
         present = self._queues.store.get(("", str(aimed["name"])))
