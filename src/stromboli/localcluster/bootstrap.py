@@ -6,10 +6,12 @@ Everything is created only where it is missing, so a restored cluster keeps what
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import yaml
 
+from stromboli.api import manifests
 from stromboli.localcluster.admission.priorities import system_priority_classes
 from stromboli.localcluster.auth.bootstrap import cluster_role_bindings, cluster_roles
 from stromboli.localcluster.controllers.namespaces import complete
@@ -77,7 +79,7 @@ async def load(registry: Registry, manifests: Sequence[tuple[Path, Object]]) -> 
 
 def _read(path: Path) -> Iterable[Object]:
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        documents = list(manifests.documents(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
@@ -113,7 +115,13 @@ def _api_service() -> Object:
 
 async def install_own_definitions(registry: Registry) -> None:
     """Install the definitions that the system itself needs."""
+    for definition in _own_definitions():
+        await ensure(registry, definition)
+
+
+@cache
+def _own_definitions() -> list[Object]:
+    """Made once: several clusters in one process (tests) share them, and the registry copies what it is given."""
     from stromboli.api.crds import custom_resource_definitions
 
-    for definition in custom_resource_definitions():
-        await ensure(registry, definition)
+    return custom_resource_definitions()

@@ -15,6 +15,8 @@ from typing import TypeAlias
 
 import yaml
 
+from stromboli.api import manifests
+
 JsonObject: TypeAlias = dict[str, object]
 
 DEFAULT_CAPACITY: Mapping[str, str] = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
@@ -100,7 +102,7 @@ def load_inventory(path: Path) -> list[JsonObject]:
     Raises :class:`InventoryError` with the file, the entry and what is wrong with it.
     """
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        documents = list(manifests.documents(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InventoryError(f"{path}: {error.strerror}; give a readable file to --nodes") from error
     except yaml.YAMLError as error:
