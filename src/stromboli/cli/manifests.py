@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from stromboli.api import kinds
+from stromboli.api import kinds, manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield from read(child)
         return
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        documents = list(manifests.documents(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ManifestError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
