@@ -24,6 +24,9 @@ class WatchedClient(Client):
 
     on_the_way = 0
 
+    def with_limit(self, *, qps: float, burst: int = 100, user_agent: str | None = None) -> WatchedClient:
+        return self
+
     async def _answer(self, *args: Any) -> bytes:
         self.on_the_way += 1
         try:
@@ -281,6 +284,18 @@ async def test_an_error_of_the_work_is_not_a_lost_lease_and_releases_it(contest:
         await elector.run(fail)
     assert caught.group_contains(RuntimeError, match="boom")
     assert contest.spec["holderIdentity"] == ""
+
+
+async def test_renewals_do_not_queue_behind_other_requests(server: FakeApiServer) -> None:
+    async with await Client.connect(master=server.url, qps=0.001, burst=1) as busy:
+        await busy.list(kinds.PODS)  # takes the only token for the next quarter of an hour
+        elector = LeaderElector(busy, namespace="volcano-system", name="volcano", identity="one")
+        async with asyncio.timeout(5):
+            await elector.acquire()
+            await elector.release()
+        assert await busy.with_limit(qps=0).list(kinds.PODS) == []
+        await busy.with_limit(qps=0).close()
+        assert await busy.with_limit(qps=0).list(kinds.PODS) == []
 
 
 async def test_new_leaders_are_told_of(contest: Contest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from contextlib import aclosing
 from itertools import pairwise
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from stromboli.api import kinds
 from stromboli.kube.client import Client
-from stromboli.kube.errors import MalformedAnswer, ServerError
+from stromboli.kube.errors import MalformedAnswer, ServerError, Unreachable, from_status
 from stromboli.kube.json import encode
 from stromboli.kube.paging import Page
 from stromboli.kube.retrying import Backoff
@@ -26,6 +27,7 @@ from stromboli.kube.watching import (
     Position,
     Scope,
     Step,
+    _place_is_lost,
     continuous_watch,
     infinite_watch,
 )
@@ -117,10 +119,28 @@ async def test_a_watch_that_lived_makes_the_next_delay_small_again(client: Clien
     assert delays[4] <= 1
 
 
-async def test_a_continuous_watch_ends_when_its_place_is_forgotten(client: Client, server: FakeApiServer) -> None:
-    server.faults.fail(410, verb="watch")
+@pytest.mark.parametrize("code", [400, 404, 410, 422])
+async def test_a_continuous_watch_ends_when_its_place_is_lost(client: Client, server: FakeApiServer, code: int) -> None:
+    server.faults.fail(code, verb="watch")
     steps = [step async for step in continuous_watch(client, PODS, Position(), pace(SkippingClock()))]
     assert spelled(steps) == ["start", "end", "broken"]
+
+
+@pytest.mark.parametrize("code", [401, 403, 429, 500])
+async def test_a_continuous_watch_outlives_what_has_nothing_to_do_with_its_place(
+    client: Client, server: FakeApiServer, code: int
+) -> None:
+    server.faults.fail(code, verb="watch", times=2)
+    server.faults.fail(410, verb="watch")
+    steps = [step async for step in continuous_watch(client, PODS, Position(), pace(SkippingClock()))]
+    assert spelled(steps) == ["start", "end", "broken", "broken", "broken"]
+
+
+def test_a_version_from_before_a_restore_is_a_lost_place() -> None:
+    status = {"code": 504, "reason": "Timeout", "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]}}
+    assert _place_is_lost(from_status(status))
+    assert not _place_is_lost(from_status({"code": 504}))
+    assert not _place_is_lost(Unreachable("cut"))
 
 
 async def test_the_place_is_the_readers_to_move(client: Client, server: FakeApiServer) -> None:
@@ -160,8 +180,6 @@ class Chunks:
     cuts=st.lists(st.integers(0, 200), max_size=10),
 )
 def test_lines_do_not_depend_on_how_the_stream_is_cut(texts: list[bytes], tail: bytes, cuts: list[int]) -> None:
-    import asyncio
-
     async def read() -> list[bytes]:
         data = b"".join(text + b"\n" for text in texts) + tail
         return [line async for line in lines(Chunks(data, cuts))]

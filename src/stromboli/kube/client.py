@@ -67,6 +67,7 @@ class Client:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._connection = connection
+        self._shared = False
         self._bucket = TokenBucket(qps, burst, clock=clock)
         self._user_agent = user_agent
         self._clock = clock
@@ -90,9 +91,21 @@ class Client:
         connection = await connecting.connect(kubeconfig=kubeconfig, master=master, context=context)
         return cls(connection, qps=qps, burst=burst, user_agent=user_agent, clock=clock)
 
+    def with_limit(self, *, qps: float, burst: int = 100, user_agent: str | None = None) -> Self:
+        """Another client on the same connections, with a limit of its own. Closing it leaves the connections open.
+
+        For requests that must not queue up behind others, such as the renewal of a lease.
+        """
+        other = type(self)(
+            self._connection, qps=qps, burst=burst, user_agent=user_agent or self._user_agent, clock=self._clock
+        )
+        other._shared = True
+        return other
+
     async def close(self) -> None:
         """Close all connections."""
-        await self._connection.close()
+        if not self._shared:
+            await self._connection.close()
 
     async def __aenter__(self) -> Self:
         return self

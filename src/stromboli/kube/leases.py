@@ -92,7 +92,8 @@ class LeaderElector:
         self.identity = identity or new_identity()
         self.namespace = namespace
         self.name = name
-        self._client = client
+        # Renewals must not wait behind everything else that the process asks for.
+        self._client = client.with_limit(qps=0)
         self._timing = timing or LeaseTiming()
         self._release_on_stop = release_on_stop
         self._on_new_leader = on_new_leader

@@ -6,7 +6,7 @@ Cut in three, so that each part can be tested: :func:`infinite_watch` is a trivi
 What the stream promises to a reader that takes in every step:
 
 * Nothing is lost. A watch goes on from the last event that the reader has taken in (the reader moves
-  :class:`Position`), and a place that the server has forgotten (410) leads to a new listing.
+  :class:`Position`), and a place from which the server cannot go on (410 above all) leads to a new listing.
 * Nothing is asked in a hurry. Every failure, and every watch that ended soon after it began, costs a jittered delay
   that doubles; a Retry-After is honoured; the delay starts anew after a watch that lived.
 * Nothing is waited for without end. A connection on which nothing arrives for ``idle_timeout`` seconds (no event, no
@@ -25,9 +25,9 @@ from typing import TypeAlias
 from stromboli.api.kinds import Kind
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import ApiError, Gone, KubeError
+from stromboli.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound, ServerError
 from stromboli.kube.retrying import Backoff
-from stromboli.kube.wire import ADDED, BOOKMARK, WatchEvent
+from stromboli.kube.wire import ADDED, BOOKMARK, MODIFIED, WatchEvent
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ async def infinite_watch(client: Client, scope: Scope, position: Position, pace:
 
 
 async def continuous_watch(client: Client, scope: Scope, position: Position, pace: Pace) -> AsyncGenerator[Step, None]:
-    """List, then watch until a new listing is needed: the place was forgotten, or listing failed (after the delay)."""
+    """List, then watch until a new listing is needed: the place was lost, or listing failed (after the delay)."""
     try:
         async with aclosing(_listing(client, scope, position, pace)) as listing:
             async for step in listing:
@@ -130,18 +130,16 @@ async def continuous_watch(client: Client, scope: Scope, position: Position, pac
         yield Interrupted(error, delay)
         await pace.clock.sleep(delay)
         return
-    forgotten = False
-    while not forgotten:
+    lost = False
+    while not lost:
         started = pace.clock.monotonic()
         failure: KubeError | None = None
         try:
             async with aclosing(single_watch(client, scope, position, pace)) as events:
                 async for event in events:
                     yield Changed(event)
-        except Gone as error:
-            failure, forgotten = error, True
         except KubeError as error:
-            failure = error
+            failure, lost = error, _place_is_lost(error)
         if pace.clock.monotonic() - started >= STABLE_SECONDS:
             pace.backoff.reset()
             if failure is None:
@@ -222,11 +220,18 @@ async def _streamed_listing(client: Client, scope: Scope, position: Position, pa
                 position.resource_version = event.metadata.resource_version
                 yield ListingEnded(position.resource_version)
                 return
-            if event.type == ADDED:
+            if event.type in (ADDED, MODIFIED):
                 yield Listed(event.object)
-            elif event.type != BOOKMARK:  # a change while the listing is under way
+            elif event.type != BOOKMARK:  # something happens while the listing is under way
                 yield Changed(event)
     raise Gone(410, {"message": "the server ended the stream before the listing was complete"})
+
+
+def _place_is_lost(error: KubeError) -> bool:
+    """Whether the server cannot go on from our resource version: forgotten, from before a restore, not understood."""
+    if isinstance(error, ServerError):
+        return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in error.causes)
+    return isinstance(error, Gone | BadRequest | NotFound | Invalid)
 
 
 def _delay(pace: Pace, error: KubeError | None) -> float:
