@@ -1,7 +1,7 @@
 """The vectors as tests: files listed here are complete, and stay so.
 
-A file is added once ``python -m tests.conformance`` reports no failure for it. Cases that need what is not built yet are
-not applicable there and do not count here.
+A file is added once ``python -m tests.conformance`` reports no failure for it. Cases that need what is not built yet
+are not applicable there and do not count here.
 """
 
 from __future__ import annotations

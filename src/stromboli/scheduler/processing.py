@@ -11,6 +11,7 @@ from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK
 from stromboli.kube.errors import KubeError, LeadershipLost
 from stromboli.kube.leases import LeaderElector, LeaseTiming
+from stromboli.kube.retrying import Backoff
 from stromboli.process.running import StartupError
 from stromboli.process.serving import endpoints
 from stromboli.scheduler import dumping, policy_file, registering
@@ -20,12 +21,15 @@ from stromboli.scheduler.explaining import Explanations
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.options import PROGRAM, Environment, Options
 from stromboli.scheduler.policies import Policies
-from stromboli.scheduler.running import Scheduler
+from stromboli.scheduler.running import CycleFailed, Scheduler
 from stromboli.telemetry import logs, traces
 from stromboli.telemetry.health import Health
 from stromboli.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
+
+FIRST_RESTART_SECONDS = 1.0
+MAXIMUM_RESTART_SECONDS = 60.0
 
 
 async def serve(options: Options) -> None:
@@ -126,6 +130,17 @@ class Process:
         )
 
     async def _lead(self, client: Client) -> None:
+        """Schedule; after a failed cycle start over with a new mirror, later each time."""
+        backoff = Backoff(first=FIRST_RESTART_SECONDS, maximum=MAXIMUM_RESTART_SECONDS)
+        while True:
+            try:
+                await self._schedule(client)
+                return
+            except* CycleFailed as failed:
+                log.critical("starting over from the API server", exc_info=failed)
+            await SYSTEM_CLOCK.sleep(backoff.next())
+
+    async def _schedule(self, client: Client) -> None:
         scheduler = self._scheduler = Scheduler(
             client,
             self._options,

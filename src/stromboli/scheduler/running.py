@@ -50,6 +50,10 @@ SETTLE_SECONDS = 0.05
 """A change that ends an idle pause is seldom alone: pods of a gang come together."""
 
 
+class CycleFailed(Exception):
+    """A cycle ended in the middle, so the mirror may hold what was only tentative: start over from the API server."""
+
+
 class Scheduler:
     """One scheduler. :meth:`run` it while it leads; everything it knows is rebuilt from the API server."""
 
@@ -108,6 +112,7 @@ class Scheduler:
         """Schedule until cancelled.
 
         Raises:
+            CycleFailed: in an exception group; this scheduler must not be used any more.
             StartupError: a queue that must exist cannot be created, or (strict) the policy file became invalid.
         """
         await ensure_queues(self._client, self._options.default_queue, clock=self._clock)
@@ -153,9 +158,8 @@ class Scheduler:
         )
         try:
             return await asyncio.to_thread(decide)
-        except Exception:  # the next cycle starts from the mirror again; what went wrong must not end the scheduler
-            log.exception("cycle %d failed", self.cycles)
-            return CycleResult(session_id, problems=["the cycle failed; see the scheduler's log"])
+        except Exception as error:
+            raise CycleFailed(f"cycle {self.cycles} failed: {type(error).__name__}: {error}") from error
 
     def _cycle_options(self, held: Mapping[str, float]) -> dict[str, object]:
         options = self._options

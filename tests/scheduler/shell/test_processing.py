@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from stromboli.kube.client import Client
 from stromboli.kube.json import JsonObject
 from stromboli.process.running import StartupError
 from stromboli.scheduler import processing, registering
+from stromboli.scheduler.core import cycle as core_cycle
+from stromboli.scheduler.core.results import CycleResult
 from stromboli.scheduler.options import Environment, Options
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.processing import Process
@@ -79,6 +82,26 @@ async def test_without_election_no_lease_is_touched(stage: Stage) -> None:
     async with running(process(leader_elect=False), stage.client):
         await stage.until(lambda: stage.bound("job") == 2)
     assert stage.server.count(kind=kinds.LEASES) == 0
+
+
+async def test_cycle_that_fails_in_the_middle_starts_over_from_the_api_server(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.put(node("n1").offer(cpu=2, memory="8Gi"), *gang("job", 2))
+    decide, failures = core_cycle.run, list[str]()
+
+    def fail_once(*args: Any, **kwargs: Any) -> CycleResult:
+        result = decide(*args, **kwargs)
+        if not failures:
+            failures.append(result.session_id)
+            raise RuntimeError("a defect")
+        return result
+
+    monkeypatch.setattr(core_cycle, "run", fail_once)
+    async with running(process(leader_elect=False), stage.client):
+        await stage.until(lambda: stage.bound("job") == 2)
+    assert len(failures) == 1
+    assert "starting over from the API server" in caplog.text
 
 
 async def test_readiness_waits_for_the_caches_of_a_leader(stage: Stage) -> None:
