@@ -190,7 +190,7 @@ def test_a_queue_is_accepted(name: str) -> None:
 
 def test_p31_children_may_not_be_guaranteed_more_than_their_parent() -> None:
     parent = queue("p", deserved={"cpu": "10"}, guarantee={"resource": {"cpu": "10"}})
-    six = {"deserved": {"cpu": "6"}, "guarantee": {"resource": {"cpu": "6"}}}
+    six: dict[str, Any] = {"deserved": {"cpu": "6"}, "guarantee": {"resource": {"cpu": "6"}}}
     assert decide(PATH, queue("first", parent="p", **six), known=cluster(parent)).allowed
     second = decide(PATH, queue("second", parent="p", **six), known=cluster(parent, queue("first", parent="p", **six)))
     assert "sum of children's guarantee (cpu 12000.00, memory 0.00)" in second.message

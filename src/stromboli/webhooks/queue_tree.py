@@ -40,36 +40,41 @@ def parent_faults(queue: Queue, context: Context) -> list[FieldError]:
     """The first rule that the queue's parent breaks."""
     if queue.spec.parent in TOP:
         return []
-    return [sentence("spec.parent", text) for text in _parent_texts(queue, context)][:1]
+    text = _chain_text(queue, context) or _first_child_text(queue, context.cluster)
+    return [sentence("spec.parent", text)] if text else []
 
 
-def _parent_texts(queue: Queue, context: Context) -> Iterator[str]:
-    name, cluster, limit = queue.name, context.cluster, context.settings.max_queue_depth
-    if queue.spec.parent == name:
-        yield f"queue {name} cannot use itself as parent"
-        return
+def _chain_text(queue: Queue, context: Context) -> str | None:
+    """What is wrong with the queues above; tested step by step upwards, the depth of a step before its existence."""
+    name, parent, limit = queue.name, queue.spec.parent, context.settings.max_queue_depth
+    if parent == name:
+        return f"queue {name} cannot use itself as parent"
     too_deep = f"queue {name} exceeds the maximum allowed depth of {limit}"
-    depth, seen, above = 1, {name}, queue.spec.parent
+    seen, above = [name], parent
     while above not in TOP:
-        depth += 1
         if above == name:
-            yield f"queue {name} cannot be placed below its own descendant {queue.spec.parent}"
-        elif above in seen:
-            yield f"queue {name} cannot be placed below {queue.spec.parent}: its ancestors form a cycle at {above}"
-        if depth > limit:
-            yield too_deep
-        ancestor = cluster.queue(above)
+            return f"queue {name} cannot be placed below its own descendant {parent}"
+        if above in seen:
+            return f"queue {name} cannot be placed below {parent}: its ancestors form a cycle at {above}"
+        seen.append(above)
+        if len(seen) > limit:
+            return too_deep
+        ancestor = context.cluster.queue(above)
         if ancestor is None:
-            yield f"failed to get parent queue {above} of queue {name}: {missing(above)}"
-            return
-        seen.add(above)
+            return f"failed to get parent queue {above} of queue {name}: {missing(above)}"
         above = ancestor.spec.parent
-    if depth + _height(name, cluster) > limit:
-        yield too_deep
+    return too_deep if len(seen) + _height(name, context.cluster) > limit else None
+
+
+def _first_child_text(queue: Queue, cluster: Cluster) -> str | None:
+    """Pods in a parent forbid its first child. Those of children are rolled up into it: they forbid no second one."""
     parent = cluster.queue(queue.spec.parent)
-    # Allocations of children are rolled up into the parent: they forbid a first child, never a second one.
-    if parent is not None and (pods := allocated_pods(parent)) and not cluster.children(parent.name):
-        yield f"queue {parent.name} cannot be the parent queue of queue {name} because it has allocated Pods: {pods}"
+    if parent is None or cluster.children(parent.name):
+        return None
+    pods = allocated_pods(parent)
+    if not pods:
+        return None
+    return f"queue {parent.name} cannot be the parent queue of queue {queue.name} because it has allocated Pods: {pods}"
 
 
 def _height(name: str, cluster: Cluster) -> int:
@@ -86,7 +91,8 @@ def _height(name: str, cluster: Cluster) -> int:
 
 def share_faults(queue: Queue, context: Context) -> list[FieldError]:
     """The first way in which the queue's resources contradict its ancestors, siblings or children."""
-    return [sentence("spec", text) for text in _share_texts(queue, context.cluster)][:1]
+    text = next(_share_texts(queue, context.cluster), None)
+    return [sentence("spec", text)] if text else []
 
 
 def _share_texts(queue: Queue, cluster: Cluster) -> Iterator[str]:
