@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -40,7 +41,13 @@ class Candidate:
 
     def __init__(self, client: Client, clock: FakeClock, identity: str, *, release: bool = True) -> None:
         self.elector = LeaderElector(
-            client, namespace="volcano-system", name="volcano", identity=identity, clock=clock, release_on_stop=release
+            client,
+            namespace="volcano-system",
+            name="volcano",
+            identity=identity,
+            clock=clock,
+            release_on_stop=release,
+            rng=random.Random(1),  # the same for all: they come at the same moment
         )
         self._working = False
         self.finish = asyncio.Event()
@@ -238,6 +245,27 @@ async def test_of_two_that_take_an_expired_lease_one_gets_a_conflict(contest: Co
     await contest.pass_time(6)
     assert [candidate.works() for candidate in candidates].count(True) == 1
     assert contest.spec["leaseTransitions"] == 4
+    assert contest.server.count("update", kinds.LEASES) >= 2
+
+
+async def test_of_two_that_start_at_the_same_moment_one_makes_the_lease(contest: Contest) -> None:
+    candidates = [contest.candidate(name) for name in ("one", "two")]
+    await contest.pass_time(20)
+    assert [candidate.works() for candidate in candidates].count(True) == 1
+    assert contest.server.count("create", kinds.LEASES) == 2
+    assert contest.spec["leaseTransitions"] == 0
+
+
+async def test_a_lease_that_cannot_be_given_back_runs_out_by_itself(
+    contest: Contest, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = contest.candidate("one")
+    await eventually(first.works)
+    contest.server.faults.fail(500, verb="update", kind=kinds.LEASES)
+    first.finish.set()
+    assert await first.outcome() is None
+    assert "was not released" in caplog.text
+    assert contest.spec["holderIdentity"] == "one"
 
 
 async def test_wall_clocks_that_jump_or_disagree_do_not_matter(contest: Contest) -> None:

@@ -119,6 +119,24 @@ async def test_a_watch_that_lived_makes_the_next_delay_small_again(client: Clien
     assert delays[4] <= 1
 
 
+async def test_a_watch_that_lived_and_ended_in_order_is_followed_by_the_next_at_once(
+    client: Client, server: FakeApiServer
+) -> None:
+    clock, events = SkippingClock(), 0
+    async with aclosing(infinite_watch(client, PODS, Position(), pace(clock))) as steps:
+        async for step in steps:
+            if isinstance(step, ListingEnded):
+                server.put(kinds.PODS, pod("a"))
+            if isinstance(step, Changed) and step.event.type == "ADDED":
+                events += 1
+                if events == 2:
+                    break
+                await clock.sleep(6)
+                server.end_watches()
+    assert clock.slept == [6]
+    assert (server.count("watch"), server.count("list")) == (2, 1)
+
+
 @pytest.mark.parametrize("code", [400, 404, 410, 422])
 async def test_a_continuous_watch_ends_when_its_place_is_lost(client: Client, server: FakeApiServer, code: int) -> None:
     server.faults.fail(code, verb="watch")
