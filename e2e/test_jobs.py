@@ -40,15 +40,35 @@ async def test_a_gang_too_big_starts_no_pod_and_says_why_with_numbers(cluster: C
     group = await eventually(
         lambda: cluster.pod_group("too-big"),
         lambda seen: any(
-            condition["type"] == "Unschedulable" and condition["status"] == "True" and condition.get("message")
+            condition["type"] == "Admitted" and condition["status"] == "False"
+            for condition in seen.get("status", {}).get("conditions", [])
+        ),
+    )
+    condition = next(c for c in group["status"]["conditions"] if c["type"] == "Admitted")
+    assert condition["reason"] == "ClusterOvercommitted"
+    assert condition["message"].startswith(
+        "The group needs cpu 120; the cluster admits cpu 48 (1.2 times its size), of"
+    )
+    pods = await cluster.pods("too-big")
+    assert not [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
+    assert phase(await cluster.job("too-big")) == "Pending"
+
+
+async def test_a_gang_that_is_admitted_but_finds_no_room_says_what_is_lacking(cluster: Cluster) -> None:
+    await cluster.create(JOBS, vcjob("tight", replicas=11, cpu="4", command="sleep 1"))
+    group = await eventually(
+        lambda: cluster.pod_group("tight"),
+        lambda seen: any(
+            condition["type"] == "Unschedulable" and condition["status"] == "True"
             for condition in seen.get("status", {}).get("conditions", [])
         ),
     )
     message = next(c["message"] for c in group["status"]["conditions"] if c["type"] == "Unschedulable")
-    assert "30" in message, message
-    pods = await cluster.pods("too-big")
+    assert message.startswith("1/11 tasks in gang unschedulable: pod group is not ready"), message
+    assert "Insufficient cpu" in message
+    pods = await cluster.pods("tight")
+    assert len(pods) == 11
     assert not [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
-    assert phase(await cluster.job("too-big")) == "Pending"
 
 
 async def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(cluster: Cluster) -> None:

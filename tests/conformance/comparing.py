@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stromboli.scheduler.core.admitting import OWN_CONDITIONS
+
 JsonObject = dict[str, Any]
 
 PLACED = frozenset(
@@ -160,7 +162,9 @@ def conditions(status: JsonObject, *, texts: bool) -> list[tuple[str, ...]]:
     """Conditions without times and ids; without messages where those varied."""
     names = ("type", "status", "reason", "message") if texts else ("type", "status", "reason")
     return sorted(
-        tuple(str(condition.get(name) or "") for name in names) for condition in status.get("conditions") or ()
+        tuple(str(condition.get(name) or "") for name in names)
+        for condition in status.get("conditions") or ()
+        if condition.get("type") not in OWN_CONDITIONS
     )
 
 

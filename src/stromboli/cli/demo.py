@@ -196,12 +196,12 @@ def _owned(item: dict[str, Any], job: dict[str, Any]) -> bool:
 
 
 def _waiting(group: dict[str, Any] | None) -> tuple[str, str]:
-    """Phase of a PodGroup, and the text of its newest true Unschedulable condition."""
+    """Phase of a PodGroup, and why it waits: it was not admitted, or its pods found no room."""
     if group is None:
         return "", ""
     status = group.get("status", {})
     for condition in reversed(status.get("conditions", [])):
-        if condition.get("type") == "Unschedulable" and condition.get("status") == "True":
+        if (condition.get("type"), condition.get("status")) in (("Admitted", "False"), ("Unschedulable", "True")):
             return status.get("phase", ""), str(condition.get("message", ""))
     return status.get("phase", ""), ""
 

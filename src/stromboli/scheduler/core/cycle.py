@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from stromboli.api import core
-from stromboli.scheduler.core import closing, opening
+from stromboli.scheduler.core import admitting, closing, opening
 from stromboli.scheduler.core.accounting import Holding
 from stromboli.scheduler.core.acting import Action
 from stromboli.scheduler.core.combining import Combination, Member
@@ -246,7 +246,11 @@ class Cycle:
     def _close_job(self, job: Job) -> None:
         group = job.pod_group
         assert group is not None
-        status = closing.status_of(job, self.view.conditions.get(job.id, ()), self.view.session_id, self.now)
+        conditions = [*self.view.conditions.get(job.id, ())]
+        admission = admitting.condition_of(job, self.view.refusals.get(job.id), self.now)
+        if admission is not None:
+            conditions.append(admission)
+        status = closing.status_of(job, conditions, self.view.session_id, self.now)
         written = not closing.same_status(status, group.status)
         if written:
             self.result.pod_groups.append(PodGroupUpdate(job.id, job.uid, status))

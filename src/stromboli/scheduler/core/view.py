@@ -34,6 +34,14 @@ class JobEvent:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a job was not admitted: a word for programs and a sentence with numbers and the next step for people."""
+
+    reason: str
+    message: str
+
+
 @dataclass(slots=True, kw_only=True)
 class HyperNodeView:
     """HyperNodes of the session with the virtual root (spec 04 sections 15 and 24)."""
@@ -100,6 +108,8 @@ class View:
     that is not ready is among them."""
     samples: list[Sample] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    """Why jobs were not admitted in this cycle, by job id; the first reason given counts."""
     conditions: dict[str, list[Condition]] = field(default_factory=dict)
     """Conditions set in this cycle, by job id; later ones of a type replace earlier ones."""
 
@@ -110,6 +120,10 @@ class View:
     def report(self, job: Job, reason: str, message: str, type: str = "Normal") -> None:
         """An event on the job's PodGroup."""
         self.events.append(JobEvent(job.id, job.uid, type, reason, message))
+
+    def refuse(self, job: Job, reason: str, message: str) -> None:
+        """Says with numbers why the job was not admitted; shown in the PodGroup's condition ``Admitted``."""
+        self.refusals.setdefault(job.id, Refusal(reason, message))
 
     def measure(self, name: str, value: float, **labels: str) -> None:
         """A metric sample; label order is that given."""

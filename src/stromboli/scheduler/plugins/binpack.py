@@ -40,6 +40,7 @@ class Binpack(Plugin):
         return Hooks(scores=[Score("binpack", self._rate, reach=Reach.STATE)] if self._weight else [])
 
     def _rate(self, task: Task, rows: Rows) -> Floats:
+        """Mean fullness; a resource the node does not have at all, or without weight, leaves the others their score."""
         allocatable, used = self._nodes.allocatable, self._nodes.used
         score, weights = np.zeros(len(rows)), 0
         fits = np.ones(len(rows), dtype=bool)
@@ -48,7 +49,8 @@ class Binpack(Plugin):
             if weight is None:
                 continue
             room, taken = allocatable[rows, column], used[rows, column] + amount
-            fits &= taken <= room
+            if weight:
+                fits &= (taken <= room) | (room == 0.0)
             score += np.divide(taken * weight, room, out=np.zeros(len(rows)), where=room > 0.0)
             weights += weight
         if weights:

@@ -25,10 +25,9 @@ class Overcommit(Plugin):
     def open(self, view: View) -> Hooks:
         self._view = view
         factor = policy.number(self.arguments, "overcommit-factor", DEFAULT_FACTOR)
-        if factor < 1.0:
-            factor = DEFAULT_FACTOR
-        used = view.nodes.used[view.nodes.live].sum(axis=0)
-        self._idle: Floats = view.total * factor - used
+        self._factor = factor = factor if factor >= 1.0 else DEFAULT_FACTOR
+        self._limit: Floats = view.total * factor
+        self._used: Floats = view.nodes.used[view.nodes.live].sum(axis=0)
         self._admitted = reservations.admitted_in_full(view).sum(axis=0)
         return Hooks(job_enqueueable=self._enqueueable, job_enqueued=self._enqueued)
 
@@ -36,12 +35,24 @@ class Overcommit(Plugin):
         wanted = job.min_resources
         if wanted is None:
             return Vote.PERMIT
-        lacking = reservations.exceeded_names(self._view, self._admitted + wanted, self._idle, wanted)
+        lacking = reservations.exceeded_names(self._view, self._admitted + wanted, self._limit - self._used, wanted)
         if not lacking:
             return Vote.PERMIT
         text = ", ".join(f"overused {name}" for name in lacking)
+        self._view.refuse(job, "ClusterOvercommitted", self._sentence(wanted, lacking))
         self._view.report(job, "Unschedulable", f"resource in cluster is overused: {text}")
         return Vote.REJECT
+
+    def _sentence(self, wanted: Floats, lacking: list[str]) -> str:
+        numbers = reservations.numbers(
+            self._view,
+            lacking,
+            wanted,
+            self._limit,
+            self._used + self._admitted,
+            f"the cluster admits {{limit}} ({self._factor:g} times its size)",
+        )
+        return f"{numbers}. Wait for running work to end, add nodes, or ask for less."
 
     def _enqueued(self, job: Job) -> None:
         if job.min_resources is not None:

@@ -103,7 +103,10 @@ class Proportion(Plugin):
     def _enqueueable(self, job: Job) -> Vote:
         queue = job.queue
         standing = self._standings.get(queue.name) if queue else None
-        if queue is None or standing is None or not is_open(queue):
+        if queue is None or standing is None:
+            return Vote.REJECT
+        if not is_open(queue):
+            refuse_closed(self._view, job, queue)
             return Vote.REJECT
         wanted = job.min_resources
         if wanted is None:
@@ -113,6 +116,15 @@ class Proportion(Plugin):
         if not lacking:
             return Vote.PERMIT
         text = ", ".join(f"insufficient {name}" for name in lacking)
+        taken = total - wanted
+        numbers = reservations.numbers(
+            self._view, lacking, wanted, standing.limit, taken, f"queue {queue.name} may hold {{limit}}"
+        )
+        self._view.refuse(
+            job,
+            "QueueQuotaInsufficient",
+            f"{numbers}. Wait for the queue's running work to end, raise its capability, or ask for less.",
+        )
         self._view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
         return Vote.REJECT
 
@@ -157,6 +169,12 @@ class Proportion(Plugin):
             for column in np.nonzero(amount[MEMORY + 1 :])[0] + MEMORY + 1:
                 resource = self._view.columns.names[column]
                 measure(f"queue_{what}_scalar_resources", float(amount[column]), queue_name=name, resource=resource)
+
+
+def refuse_closed(view: View, job: Job, queue: Queue) -> None:
+    """Says that the queue takes nothing."""
+    state = queue.resource.status.state or "not open yet"
+    view.refuse(job, "QueueNotOpen", f"queue {queue.name} is {state}: it takes no work until it is Open.")
 
 
 def is_open(queue: Queue) -> bool:

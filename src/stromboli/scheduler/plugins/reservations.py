@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import PODS
 from stromboli.scheduler.core.records import Phase
 
@@ -65,6 +66,24 @@ def _running_in_full(view: View) -> Bools:
     running = table.phase[:count] == Phase.RUNNING
     result: Bools = table.active[:count] & table.has_minimum[:count] & running & enough
     return result
+
+
+def numbers(view: View, names: list[str], wanted: Floats, limit: Floats, taken: Floats, holder: str) -> str:
+    """What is missing of each resource; ``holder`` says who sets ``{limit}``, the limits of all resources named."""
+    columns = [column for name in names if (column := view.columns.get(name)) is not None]
+    short = wanted + taken - limit
+
+    def text(amount: Floats) -> str:
+        return ", ".join(
+            f"{name} {quantity}"
+            for column in columns
+            for name, quantity in amounts.write({view.columns.names[column]: max(float(amount[column]), 0.0)}).items()
+        )
+
+    return (
+        f"The group needs {text(wanted)}; {holder.format(limit=text(limit))}, of which {text(taken)} is taken:"
+        f" short by {text(short)}"
+    )
 
 
 def exceeded_names(view: View, amount: Floats, limit: Floats, requested: Floats) -> list[str]:

@@ -1,0 +1,46 @@
+"""The PodGroup condition ``Admitted``: why a group has not been let in, with numbers. An addition of ours.
+
+Volcano leaves a group that no queue or cluster admits without any condition: its user sees ``Pending`` and nothing
+else. The condition appears with the first refusal, is written anew when the reason changes or its numbers have
+aged, and turns ``True`` when the group is let in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stromboli.api import core
+from stromboli.scheduler.core.view import Condition
+
+if TYPE_CHECKING:
+    from stromboli.scheduler.core.records import Job
+    from stromboli.scheduler.core.view import Refusal
+
+ADMITTED = "Admitted"
+OWN_CONDITIONS = frozenset({ADMITTED})
+"""Condition types that Volcano does not know."""
+
+HOLD_SECONDS = 30.0
+"""Numbers change with every pod that comes or goes; a message whose reason stays is renewed no more often than this."""
+
+
+def condition_of(job: Job, refusal: Refusal | None, now: float) -> Condition | None:
+    """The condition to set on a job at the end of a cycle, or None to leave things as they are."""
+    assert job.pod_group is not None
+    old = next((item for item in job.pod_group.status.conditions if item.type == ADMITTED), None)
+    if not job.is_pending:
+        if old is None or old.status == "True":
+            return None
+        return Condition(ADMITTED, ADMITTED, "the group was admitted")
+    if refusal is None or (old is not None and _still_good(old, refusal, now)):
+        return None
+    return Condition(ADMITTED, refusal.reason, refusal.message, "False")
+
+
+def _still_good(old: core.PodGroupCondition, refusal: Refusal, now: float) -> bool:
+    if (old.status, old.reason) != ("False", refusal.reason):
+        return False
+    if old.message == refusal.message:
+        return True
+    written = core.timestamp(old.last_transition_time) if old.last_transition_time else 0.0
+    return now - written < HOLD_SECONDS
