@@ -149,7 +149,7 @@ _ROWS: tuple[_Row, ...] = (
     _Row(kinds.CSI_DRIVERS),
     _Row(kinds.CSI_STORAGE_CAPACITIES),
     _Row(kinds.VOLUME_ATTACHMENTS, status=True),
-    _Row(kinds.RESOURCE_CLAIMS, status=True),
+    _Row(kinds.RESOURCE_CLAIMS, status=True, model="ResourceV1ResourceClaim"),
     _Row(kinds.RESOURCE_CLAIM_TEMPLATES),
     _Row(kinds.RESOURCE_SLICES, generation=True, selectable=("spec.driver", "spec.nodeName")),
     _Row(kinds.DEVICE_CLASSES, generation=True),

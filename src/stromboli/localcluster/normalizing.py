@@ -114,6 +114,13 @@ def mutated(served: ServedKind, obj: Object) -> Object:
     return obj
 
 
+def require_name(served: ServedKind, new: Object) -> None:
+    """422 for an object without a name: nothing else can be said of it."""
+    if not new["metadata"].get("name"):
+        cause = validating.missing("metadata.name", "name or generateName is required")
+        raise statuses.invalid(served.kind, "", [cause])
+
+
 def default(served: ServedKind, obj: Object) -> None:
     """Fill in defaults in place: a CRD's from its schema, a built-in kind's by its strategy."""
     if served.is_custom:

@@ -113,6 +113,8 @@ class Registry:
         new = normalizing.decoded(served, obj, namespace, options)
         identities.assign(new)
         generated = identities.generates_name(new)
+        if not generated:
+            normalizing.require_name(served, new)
         for attempt in range(NAME_ATTEMPTS):
             if generated:
                 identities.generate_name(new)

@@ -84,9 +84,9 @@ def widget_definition(**version: Any) -> dict[str, Any]:
     }
 
 
-def widget(name: str = "w", **spec: Any) -> dict[str, Any]:
+def widget(called: str = "w", /, **spec: Any) -> dict[str, Any]:
     """A widget in the namespace ``default``."""
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"size": 1, **spec}}
+    return {"metadata": {"name": called, "namespace": "default"}, "spec": {"size": 1, **spec}}
 
 
 async def registry_with_widgets() -> Registry:

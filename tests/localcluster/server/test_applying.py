@@ -122,7 +122,7 @@ async def test_containers_are_managed_by_name_and_status_is_not_the_main_resourc
 
 
 async def test_a_list_stays_when_a_client_side_manager_hands_it_over() -> None:
-    """kubectl's move from client-side to server-side apply renames an Update manager, whose sets name the list itself."""
+    """kubectl's move to server-side apply renames an Update manager, whose sets name the list itself."""
     registry = new_registry()
     wanted = {"apiVersion": "apps/v1", "kind": "Deployment", **deployment()}
     obj = await registry.create(kinds.DEPLOYMENTS, wanted, options=WriteOptions(field_manager="client"))

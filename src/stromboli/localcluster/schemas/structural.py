@@ -9,10 +9,10 @@ from stromboli.localcluster.schemas.reflection import metadata_schema
 from stromboli.localcluster.schemas.structure import Schema
 
 _VALIDATED = (
-    "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "anyOf", "oneOf",
-    "allOf", "not",
+    "maxLength", "minLength", "pattern", "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf",
+    "maxItems", "minItems", "uniqueItems", "maxProperties", "minProperties", "enum", "anyOf", "oneOf", "allOf", "not",
 )  # fmt: skip
+"""Keywords in the order in which the real server looks at them."""
 
 _JSON_NAMES = {"integer": "int64", "number": "float64", "boolean": "bool", "string": "string"}
 
