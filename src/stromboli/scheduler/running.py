@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from stromboli.api import core
-from stromboli.api.kinds import POD_GROUPS, PODS, QUEUES, Kind
+from stromboli.api.kinds import POD_GROUPS, QUEUES, Kind
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.errors import KubeError
 from stromboli.kube.events import Recorder
-from stromboli.scheduler import holding
+from stromboli.scheduler import garbage, holding
 from stromboli.scheduler.accepting import Acceptance, Share
 from stromboli.scheduler.backing_off import GangBackoff
 from stromboli.scheduler.binding import Binder
@@ -97,7 +97,7 @@ class Scheduler:
             events,
             on_written=lambda group: self.feed.submit(self.mirror.apply_pod_group, group),
             on_refused=lambda job_id: self._unwritten(POD_GROUPS, *job_id.split("/", 1)),
-            on_pod_refused=lambda task: self._unwritten(PODS, task.namespace, task.name),
+            on_pod_refused=lambda task: self._resync.enqueue(task, undo=False),
             clock=clock,
         )
         self._queues = QueueWriter(
@@ -122,7 +122,8 @@ class Scheduler:
                 *(self._jobs.run, self._queues.run, self._gates.run, self.cache.run, self._policies.follow),
             ):
                 tasks.create_task(part())
-            await self.cache.wait_synced()
+            with garbage.left_alone():
+                await self.cache.wait_synced()
             while True:
                 await self._pause(await self.cycle())
 
@@ -211,13 +212,13 @@ class Scheduler:
         """A bind request was answered."""
         self._measuring.bind_took(seconds)
 
-    def pod_is(self, task: TaskRef, pod: core.Pod) -> None:
+    def pod_is(self, task: TaskRef, pod: core.Pod, *, undo: bool) -> None:
         """The server's word about a pod about which something was assumed."""
         if pod.spec.node_name:
             self._backoff.settled(task.job_id, task.uid)
-        else:
+        elif undo:
             self.feed.submit(self.mirror.bind_failed, task.uid)
-        if not pod.deleting:
+        if undo and not pod.deleting:
             self.feed.submit(self.mirror.evict_failed, task.uid)
         self.feed.submit(self.mirror.apply_pod, pod)
 

@@ -30,7 +30,8 @@ class Learned:
         self.present: list[core.Pod] = []
         self.gone: list[TaskRef] = []
 
-    def pod_is(self, task: TaskRef, pod: core.Pod) -> None:
+    def pod_is(self, task: TaskRef, pod: core.Pod, *, undo: bool) -> None:
+        assert undo
         self.present.append(pod)
 
     def pod_is_gone(self, task: TaskRef) -> None:
