@@ -117,6 +117,8 @@ class Filter:
     concerns: Callable[[Task], bool] | None = None
     """Asked once in a cycle for every shape: False when nothing that may happen in the cycle makes the filter refuse a
     node for it. With reach CLUSTER this is what keeps the filter from costing every task something."""
+    alone: bool = False
+    """An aborting refusal is reported alone: what the plugin's earlier filters said about the node is dropped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -479,14 +479,19 @@ class _Tally:
 
     def ask(self, group: _Group, task: Task) -> None:
         """One plugin's filters, in order; plain refusals accumulate, others end the plugin's turn for the row."""
-        refused = np.zeros(len(self._rows), dtype=bool)
+        said: list[tuple[Filter, npt.NDArray[np.integer]]] = []
         going_on = self._open.copy()
         for filter_, answers in self._answers(group, task):
             refusals = np.where(going_on, answers, 0)
+            aborted = _aborting(refusals, filter_.reasons)
+            if filter_.alone:
+                for _, earlier in said:
+                    earlier[aborted] = 0
+            said.append((filter_, refusals))
+            going_on &= ~aborted
+        for filter_, refusals in said:
             self._record(refusals, filter_.reasons)
-            refused |= refusals > 0
-            going_on &= ~_aborting(refusals, filter_.reasons)
-        self._open &= ~refused
+            self._open &= refusals == 0
 
     def _answers(self, group: _Group, task: Task) -> Iterator[tuple[Filter, Refusals]]:
         for one in group.kept:

@@ -7,6 +7,7 @@ costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -87,18 +88,10 @@ class Predicates(Plugin):
         filters = []
         if self._on("PodAffinity"):
             between = affinity.InterPodAffinity(self._view, self._neighbours)
-            filters.append(
-                Filter(
-                    "pod affinity", affinity.REASONS, between.refuse, reach=Reach.CLUSTER, concerns=between.constrains
-                )
-            )
+            filters.append(_cluster("pod affinity", affinity.REASONS, between.refuse, between.constrains))
         if self._on("PodTopologySpread"):
             spread = spreading.TopologySpread(self._view, self._labels, self._taints, self._neighbours)
-            filters.append(
-                Filter(
-                    "topology spread", spreading.REASONS, spread.refuse, reach=Reach.CLUSTER, concerns=spread.constrains
-                )
-            )
+            filters.append(_cluster("topology spread", spreading.REASONS, spread.refuse, spread.constrains))
         return filters
 
     def _on(self, filter_name: str) -> bool:
@@ -139,6 +132,16 @@ def ports_conflict(wanted: tuple[tuple[str, str, int], ...], node: Node) -> bool
         for ip, protocol, port in wanted
         for used_ip, used_protocol, used_port in node.ports
     )
+
+
+def _cluster(
+    name: str,
+    reasons: Sequence[Reason],
+    refuse: Callable[[Task, Rows], Refusals | None],
+    concerns: Callable[[Task], bool],
+) -> Filter:
+    """A filter of pods elsewhere; where it aborts, earlier plain refusals of the node are not reported (quirk, kept)."""
+    return Filter(name, reasons, refuse, reach=Reach.CLUSTER, concerns=concerns, alone=True)
 
 
 def _refused(where: Bools) -> Refusals:
