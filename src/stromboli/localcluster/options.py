@@ -144,16 +144,20 @@ def _taint(text: str) -> Object:
 
 
 def _crds(text: str) -> Path | Literal["builtin", "none"]:
-    if text == "builtin" or text == "none":
-        return text
+    if text == "builtin":
+        return "builtin"
+    if text == "none":
+        return "none"
     if not Path(text).is_dir():
         raise OptionError(f'invalid argument "{text}" for --crds: expected builtin, none or a directory')
     return Path(text)
 
 
 def _mode(text: str) -> AuthorizationMode:
-    if text == "RBAC" or text == "AlwaysAllow":
-        return text
+    if text == "RBAC":
+        return "RBAC"
+    if text == "AlwaysAllow":
+        return "AlwaysAllow"
     raise OptionError(f'invalid argument "{text}" for --authorization-mode: expected RBAC or AlwaysAllow')
 
 

@@ -1,7 +1,8 @@
 """The assembled cluster: API server, admission, stand-in controllers and simulated nodes in one process.
 
-``async with LocalCluster(nodes=3) as cluster:`` serves until the block ends; ``cluster.kubeconfig`` leads to it. Nothing is
-written into the data directory that a client would follow (kubeconfig, ready file) before the port is really served.
+``async with LocalCluster(nodes=3) as cluster:`` serves until the block ends; ``cluster.kubeconfig`` leads to it.
+Nothing is written into the data directory that a client would follow (kubeconfig, ready file) before the port is really
+served.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class LocalCluster:
         self.registry: Registry
         self.credentials: Credentials
         self.url = ""
+        self._heartbeats: Heartbeats | None = None
         self._ready: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._directory: Path | None = None
@@ -137,7 +139,7 @@ class LocalCluster:
         async with contextlib.AsyncExitStack() as stack:
             directory = self._directory = stack.enter_context(_data_directory(self.settings.data_dir))
             self.credentials = load_or_make(directory, _hosts(self.settings.host))
-            state = StateFile(self.store, self.settings.state_file) if self.settings.state_file else None
+            state = self._state_file()
             if state is not None:
                 state.check_writable()
                 state.restore()
@@ -154,6 +156,13 @@ class LocalCluster:
                 stack.enter_context(self._announced(directory))
                 ready.set()
 
+    def _state_file(self) -> StateFile | None:
+        path = self.settings.state_file
+        return StateFile(self.store, path, self._renewals) if path else None
+
+    def _renewals(self) -> int:
+        return self._heartbeats.renewals if self._heartbeats is not None else 0
+
     async def _assemble(self, stack: contextlib.AsyncExitStack) -> web.Application:
         """Everything but the listener and the background tasks, with the store filled."""
         settings, credentials = self.settings, self.credentials
@@ -166,6 +175,7 @@ class LocalCluster:
         tokens = {credentials.admin_token: ADMIN}
         authenticator = TokenAuthenticator(self.store, signer, authorizer, tokens)
         add_subresources(self.registry, signer, Reviews(authorizer, authenticator))
+        self._heartbeats = Heartbeats(self.registry, NODE_VERSION)
         await self._fill()
         return create_app(self.registry, authenticator, authorizer)
 
@@ -183,7 +193,8 @@ class LocalCluster:
     def _background(self, state: StateFile | None) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         registry = self.registry
         yield "kubelets", Kubelets(registry, self.settings.pods).run()
-        yield "heartbeats", Heartbeats(registry, NODE_VERSION).run()
+        if self._heartbeats is not None:
+            yield "heartbeats", self._heartbeats.run()
         if self.settings.controllers:
             yield "garbage collector", GarbageCollector(registry).run()
         yield "controllers", ControllerRunner(registry, list(self._controllers())).run()

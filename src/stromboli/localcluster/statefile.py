@@ -1,7 +1,8 @@
 """The cluster's state in a file between runs.
 
-The file is replaced in one step, so it always holds a complete state; one that cannot be read stops the start and is left
-as it is. Saving follows changes: soon after them, but never so often that it takes more than a few percent of the time.
+The file is replaced in one step, so it always holds a complete state; one that cannot be read stops the start and is
+left as it is. Saving follows changes: soon after them, but never so often that it takes more than a few
+percent of the time.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from stromboli.localcluster.certificates import write_private
@@ -28,11 +30,12 @@ class StateFileError(Exception):
 
 
 class StateFile:
-    """One state file of one store."""
+    """One state file of one store. ``noise`` counts writes that are not worth saving by themselves (heartbeats)."""
 
-    def __init__(self, store: Store, path: Path) -> None:
+    def __init__(self, store: Store, path: Path, noise: Callable[[], int] = lambda: 0) -> None:
         self._store = store
         self._path = path
+        self._noise = noise
         self._saved = -1
 
     def restore(self) -> bool:
@@ -50,7 +53,7 @@ class StateFile:
                 f"state file {self._path} cannot be used ({error}); it was left as it is: "
                 "move it away to start afresh, or give another --state-file"
             ) from error
-        self._saved = self._store.revision
+        self._saved = self._revision()
         return True
 
     def check_writable(self) -> None:
@@ -65,7 +68,7 @@ class StateFile:
 
     def save(self) -> None:
         """Write the present state, unless it is written already. Raises OSError."""
-        revision = self._store.revision
+        revision = self._revision()
         if revision != self._saved:
             write_private(self._path, self._store.snapshot())
             self._saved = revision
@@ -86,9 +89,13 @@ class StateFile:
                 changed.set()
             await asyncio.sleep(min((time.monotonic() - started) * COST_FACTOR, 120))
 
+    def _revision(self) -> int:
+        """Grows with every write that counts."""
+        return self._store.revision - self._noise()
+
     async def _save_aside(self) -> None:
         """Save with the file's I/O in a thread; the snapshot itself is taken at one moment, here."""
-        revision = self._store.revision
+        revision = self._revision()
         if revision != self._saved:
             await asyncio.to_thread(write_private, self._path, self._store.snapshot())
             self._saved = revision

@@ -1,4 +1,4 @@
-"""A cluster without HTTP for tests: registry, built-in admission, controllers and kubelets, and waiting for conditions."""
+"""A cluster without HTTP for tests: registry, admission, controllers, kubelets, and waiting for conditions."""
 
 from __future__ import annotations
 

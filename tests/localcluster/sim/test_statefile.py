@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from stromboli.api import kinds
+from stromboli.localcluster import statefile
+from stromboli.localcluster.certificates import write_private
 from stromboli.localcluster.statefile import StateFile, StateFileError
 from stromboli.localcluster.storage import Key, Store
 
@@ -80,6 +83,21 @@ def test_nothing_new_is_not_written_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_heartbeats_alone_are_not_worth_writing(tmp_path: Path) -> None:
+    path, beats = tmp_path / "state", [0]
+    store = filled()
+    state = StateFile(store, path, lambda: beats[0])
+    state.save()
+    path.unlink()
+    store.replace(PLACE, {**filled().list(kinds.CONFIG_MAPS)[0].object})
+    beats[0] += 1
+    state.save()
+    assert not path.exists()
+    store.replace(PLACE, {**filled().list(kinds.CONFIG_MAPS)[0].object})
+    state.save()
+    assert path.exists()
+
+
 def test_a_place_that_cannot_be_written_is_found_early(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateFileError, match="cannot be written"):
@@ -89,7 +107,14 @@ def test_a_place_that_cannot_be_written_is_found_early(tmp_path: Path) -> None:
 
 
 async def test_changes_are_saved_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stromboli.localcluster.statefile.SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(statefile, "SETTLE_SECONDS", 0.01)
+    written = threading.Event()
+
+    def write(path: Path, content: bytes) -> None:
+        write_private(path, content)
+        written.set()
+
+    monkeypatch.setattr(statefile, "write_private", write)
     store = filled()
     state = StateFile(store, tmp_path / "state")
     keeping = asyncio.create_task(state.keep())
@@ -98,8 +123,8 @@ async def test_changes_are_saved_after_a_while(tmp_path: Path, monkeypatch: pyte
     assert present is not None
     store.replace(PLACE, {**present.object, "data": {"k": "later"}})
     async with asyncio.timeout(10):
-        while b"later" not in ((tmp_path / "state").read_bytes() if (tmp_path / "state").exists() else b""):
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(written.wait)
+    assert b"later" in (tmp_path / "state").read_bytes()
     keeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await keeping

@@ -1,7 +1,8 @@
 """Deployments: one ReplicaSet for each revision of the template, and rolling updates between them.
 
 ``plan_rollout`` decides how many pods each ReplicaSet should have now; the controller makes it so. Pods count as
-available as soon as they are ready (``minReadySeconds`` is not waited for), and ``progressDeadlineSeconds`` has no effect.
+available as soon as they are ready (``minReadySeconds`` is not waited for), and ``progressDeadlineSeconds`` has no
+effect.
 """
 
 from __future__ import annotations

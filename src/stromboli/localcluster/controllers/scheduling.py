@@ -35,17 +35,18 @@ class DefaultScheduler:
     def __init__(self, registry: Registry, now: Callable[[], float] = time.time) -> None:
         self._registry = registry
         self._now = now
+        self._waiting: set[tuple[str, str]] = set()
 
     def sources(self) -> Mapping[Kind, Mapper]:
         """Pods that wait or go away, and nodes."""
-        return {kinds.PODS: _interesting, kinds.NODES: lambda node: (ROUND,)}
+        return {kinds.PODS: self._interesting, kinds.NODES: lambda node: (ROUND,)}
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         """One round: every waiting pod gets the first node that fits, or a condition that says why none does."""
-        pods = [stored.object for stored in self._registry.store.list(kinds.PODS)]
-        waiting = [pod for pod in pods if is_waiting(pod)]
+        waiting = self._present()
         if not waiting:
             return None
+        pods = [stored.object for stored in self._registry.store.list(kinds.PODS)]
         nodes = [stored.object for stored in self._registry.store.list(kinds.NODES)]
         free = free_amounts(nodes, pods)
         for pod in waiting:
@@ -57,6 +58,21 @@ class DefaultScheduler:
             await bind(self._registry, metadata["namespace"], metadata["name"], node, uid=metadata["uid"])
             _take(free[node], requests(pod))
         return None
+
+    def _interesting(self, pod: Object) -> Iterable[tuple[str, str]]:
+        """A round is due when a pod waits, or when one gives its place back to those that do."""
+        if is_waiting(pod):
+            self._waiting.add((pod["metadata"]["namespace"], pod["metadata"]["name"]))
+        elif not pod["metadata"].get("deletionTimestamp") and phase(pod) not in FINISHED:
+            return ()
+        return (ROUND,) if self._waiting else ()
+
+    def _present(self) -> list[Object]:
+        """The waiting pods, oldest first; those that wait no longer are forgotten."""
+        found = {place: self._registry.store.get(Key.of(kinds.PODS, *place)) for place in self._waiting}
+        pods = [stored.object for stored in found.values() if stored is not None and is_waiting(stored.object)]
+        self._waiting = {(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods}
+        return sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
 
     async def _explain(self, pod: Object, count: int) -> None:
         stored = self._registry.store.get(Key.of(kinds.PODS, pod["metadata"]["namespace"], pod["metadata"]["name"]))
@@ -194,10 +210,3 @@ def _is_number(text: str) -> bool:
 def _take(free: Amounts, wanted: Amounts) -> None:
     for name, amount in wanted.items():
         free[name] = free.get(name, 0) - amount
-
-
-def _interesting(pod: Object) -> Iterable[tuple[str, str]]:
-    """A round is due when a pod waits, or when one gives its place back."""
-    if is_waiting(pod) or pod["metadata"].get("deletionTimestamp") or phase(pod) in FINISHED:
-        return (ROUND,)
-    return ()
