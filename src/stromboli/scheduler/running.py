@@ -42,6 +42,7 @@ from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.registering import Registry
 from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
+from stromboli.scheduler.sharding import Shards, ShardWriter
 from stromboli.scheduler.writing import JobWriter, QueueWriter, by_job
 
 log = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ class Scheduler:
             clock=clock,
         )
         self._gates = GateRemover(client, workers=options.gate_removal_worker_num, clock=clock)
+        self._shards = Shards(options.scheduler_sharding_name) if options.shards else None
+        self._shard_writer = ShardWriter(client, options.scheduler_sharding_name, clock=clock)
 
     async def run(self) -> None:
         """Schedule until cancelled.
@@ -119,7 +122,14 @@ class Scheduler:
         async with asyncio.TaskGroup() as tasks:
             for part in (
                 *(self._recorder.run, self._binder.run, self._evictor.run, self._resync.run),
-                *(self._jobs.run, self._queues.run, self._gates.run, self.cache.run, self._policies.follow),
+                *(
+                    self._jobs.run,
+                    self._queues.run,
+                    self._gates.run,
+                    self._shard_writer.run,
+                    self.cache.run,
+                    self._policies.follow,
+                ),
             ):
                 tasks.create_task(part())
             with garbage.left_alone():
@@ -131,6 +141,7 @@ class Scheduler:
         """Run one cycle and hand over what it decided."""
         self.cycles += 1
         async with self.feed.frozen():
+            shard_status = self._shards.look(self.mirror.objects.all(core.NodeShard)) if self._shards else None
             started = self._clock.monotonic()
             result = await self._decide()
             self._measuring.cycle(result, self._clock.monotonic() - started, self._clock.time())
@@ -139,6 +150,7 @@ class Scheduler:
         self._jobs.submit(writes)
         self._queues.submit(result.queues)
         self._gates.submit(result.gate_removals)
+        self._shard_writer.submit(shard_status)
         await self._evictor.submit(result.evictions)
         await self._binder.submit(result.binds, cycle=self.cycles)
         return result
@@ -155,6 +167,8 @@ class Scheduler:
             plugins=self._registry.plugins,
             actions=self._registry.actions,
             clock=self._clock.monotonic,
+            shard=self._shards.in_use if self._shards else None,
+            shard_mode=self._options.scheduler_sharding_mode if self._shards else "none",
             options=self._cycle_options(held),
         )
         try:
