@@ -11,6 +11,7 @@ from typing import Any
 from stromboli.api import kinds, names
 from stromboli.api.batch import Job
 from stromboli.api.kinds import Kind
+from stromboli.controllers.assembling import Runnable
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.controller import JobController
 from stromboli.kube import json
@@ -77,17 +78,26 @@ class Stage:
     # -- the controller ------------------------------------------------------------------------------------------------
 
     async def start(self, **options: Any) -> None:
-        """Start a controller, as a new process would."""
+        """Start a job controller, as a new process would."""
+        await self.run(
+            lambda informers: JobController(
+                self.client, informers, self.events, self.numbers, clock=self.clock, **options
+            )
+        )
+
+    async def run(self, *make: Callable[[SharedInformers], Runnable]) -> None:
+        """Start controllers over caches of their own."""
         informers = SharedInformers(self.client)
-        controller = JobController(self.client, informers, self.events, self.numbers, clock=self.clock, **options)
+        controllers = [one(informers) for one in make]
 
         async def run() -> None:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(informers.run())
-                tasks.create_task(controller.run())
+                for controller in controllers:
+                    tasks.create_task(controller.run())
 
         self._running = asyncio.create_task(run())
-        await self.until(lambda: controller.synced)
+        await self.until(lambda: not informers.unsynced)
 
     async def stop(self) -> None:
         """Stop the controller, wherever it is."""

@@ -1,0 +1,115 @@
+"""Ordinary pods get their groups, whatever order things happen in: spec 03 section 3, P20, P22, P24."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from stromboli.api import kinds, names
+from stromboli.controllers.podgroup.controller import PodGroupController
+from stromboli.kube import json
+from stromboli.kube.json import JsonObject
+from tests.controllers.stage import Stage, stage
+
+
+@asynccontextmanager
+async def groups() -> AsyncIterator[Stage]:
+    async with stage(start=False) as scene:
+        await scene.run(lambda informers: PodGroupController(scene.client, informers))
+        yield scene
+
+
+def replica_set(replicas: int, minimum: int | None = None) -> JsonObject:
+    notes = {} if minimum is None else {names.GROUP_MIN_MEMBER: str(minimum)}
+    meta = {"name": "rs1", "namespace": "default", "uid": "rs-uid", "annotations": notes}
+    return {"metadata": meta, "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "x"}}}}
+
+
+def pod(name: str, *, owned: bool = True, scheduler: str = "volcano", **annotations: str) -> JsonObject:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs1", "uid": "rs-uid", "controller": True}
+    meta: JsonObject = {"name": name, "namespace": "default", "annotations": annotations}
+    if owned:
+        meta["ownerReferences"] = [owner]
+    spec = {"schedulerName": scheduler, "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    return {"metadata": meta, "spec": spec}
+
+
+def group_of(scene: Stage, name: str) -> str | None:
+    notes = json.metadata(scene.server.get(kinds.PODS, name, "default")).get("annotations") or {}
+    found: str | None = notes.get(names.GROUP_NAME)
+    return found
+
+
+def steps(scene: Stage) -> list[Callable[[], object]]:
+    """What happens in a rolling update: a pod comes, the ReplicaSet is seen with none, then with one."""
+    return [
+        lambda: scene.server.put(kinds.PODS, pod("p1")),
+        lambda: scene.server.put(kinds.REPLICA_SETS, replica_set(0)),
+        lambda: scene.server.put(kinds.REPLICA_SETS, replica_set(1)),
+    ]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+async def test_the_order_of_a_rolling_updates_events_does_not_matter(order: tuple[int, ...]) -> None:
+    async with groups() as scene:
+        for step in order:
+            steps(scene)[step]()
+        if order.index(1) > order.index(2):  # the ReplicaSet ends with none
+            scene.server.put(kinds.PODS, pod("later", owned=False))
+            await scene.until(lambda: group_of(scene, "later"))
+            await scene.until(lambda: "podgroup-rs-uid" not in scene.names_of(kinds.POD_GROUPS))
+            return
+        await scene.until(lambda: scene.names_of(kinds.POD_GROUPS) == ["podgroup-rs-uid"])
+        await scene.until(lambda: group_of(scene, "p1") == "podgroup-rs-uid")
+
+
+async def test_a_bare_pod_gets_a_group_of_its_own() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.PODS, pod("p1", owned=False))
+        uid = json.uid_of(scene.server.get(kinds.PODS, "p1", "default"))
+        await scene.until(lambda: group_of(scene, "p1") == f"podgroup-{uid}")
+        assert scene.names_of(kinds.POD_GROUPS) == [f"podgroup-{uid}"]
+
+
+async def test_other_schedulers_pods_and_pods_with_a_group_are_left_alone() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.PODS, pod("foreign", owned=False, scheduler="default-scheduler"))
+        scene.server.put(kinds.PODS, pod("grouped", owned=False, **{names.GROUP_NAME: "mine"}))
+        scene.server.put(kinds.PODS, pod("ours", owned=False))
+        await scene.until(lambda: group_of(scene, "ours"))
+        assert (group_of(scene, "foreign"), group_of(scene, "grouped")) == (None, "mine")
+        assert len(scene.names_of(kinds.POD_GROUPS)) == 1
+
+
+async def test_the_group_of_a_replica_set_that_was_scaled_to_zero_goes() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.REPLICA_SETS, replica_set(1))
+        scene.server.put(kinds.PODS, pod("p1"))
+        await scene.until(lambda: group_of(scene, "p1"))
+        scene.server.put(kinds.REPLICA_SETS, replica_set(0))
+        await scene.until(lambda: not scene.names_of(kinds.POD_GROUPS))
+
+
+async def test_gang_size_follows_the_owner() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.REPLICA_SETS, replica_set(1, minimum=2))
+        scene.server.put(kinds.PODS, pod("p1"))
+        await scene.until(lambda: minimum(scene) == 1)
+        scene.server.put(kinds.REPLICA_SETS, replica_set(2, minimum=2))
+        await scene.until(lambda: minimum(scene) == 2)
+
+
+def minimum(scene: Stage) -> int:
+    found: int = scene.server.get(kinds.POD_GROUPS, "podgroup-rs-uid", "default")["spec"]["minMember"]
+    return found
+
+
+async def test_a_failing_write_is_tried_again() -> None:
+    async with groups() as scene:
+        scene.server.faults.fail(500, verb="create", kind=kinds.POD_GROUPS, times=2)
+        scene.server.faults.fail(409, verb="patch", kind=kinds.PODS, reason="Conflict")
+        scene.server.put(kinds.PODS, pod("p1", owned=False))
+        await scene.until(lambda: group_of(scene, "p1"))

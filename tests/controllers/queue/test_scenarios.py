@@ -1,0 +1,168 @@
+"""Queues opening, closing and draining: spec 03 section 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from stromboli.api import kinds, names
+from stromboli.controllers.queue.controller import QueueController
+from stromboli.kube import json
+from tests.controllers.stage import Stage, stage
+
+
+@asynccontextmanager
+async def queues(**options: Any) -> AsyncIterator[Stage]:
+    """A stage with a queue controller, and the well-known queues open."""
+    async with stage(start=False) as scene:
+        await scene.run(
+            lambda informers: QueueController(scene.client, informers, scene.events, scene.numbers, **options)
+        )
+        await scene.until(lambda: state(scene, "root") == "Open")
+        yield scene
+
+
+def add(scene: Stage, name: str, parent: str = "") -> None:
+    scene.server.put(kinds.QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1, "parent": parent}})
+
+
+def state(scene: Stage, name: str) -> str:
+    return str((scene.server.get(kinds.QUEUES, name).get("status") or {}).get("state", ""))
+
+
+def closed_by_parent(scene: Stage, name: str) -> str | None:
+    notes = json.metadata(scene.server.get(kinds.QUEUES, name)).get("annotations") or {}
+    found: str | None = notes.get(names.CLOSED_BY_PARENT)
+    return found
+
+
+def command(scene: Stage, action: str, queue: str, uid: str = "") -> None:
+    target = {"apiVersion": kinds.QUEUES.api_version, "kind": "Queue", "name": queue, "uid": uid}
+    meta = {"name": f"{queue}-{action.lower()}-{len(scene.server.calls)}", "namespace": "default"}
+    scene.server.put(kinds.COMMANDS, {"metadata": meta, "action": action, "target": target})
+
+
+def group(scene: Stage, name: str, queue: str, phase: str = "Running") -> None:
+    scene.server.put(
+        kinds.POD_GROUPS,
+        {"metadata": {"name": name, "namespace": "default"}, "spec": {"queue": queue}, "status": {"phase": phase}},
+    )
+
+
+async def test_root_and_default_are_made_and_opened() -> None:
+    async with queues() as scene:
+        await scene.until(lambda: state(scene, "default") == "Open")
+        root = scene.server.get(kinds.QUEUES, "root")
+        assert root["spec"] == {"weight": 1, "reclaimable": False}
+
+
+async def test_losing_the_race_to_make_them_is_no_error() -> None:
+    async with stage(start=False) as scene:
+        scene.server.faults.fail(409, verb="create", kind=kinds.QUEUES, reason="AlreadyExists")
+        scene.server.remove(kinds.QUEUES, "default")
+        await scene.run(lambda informers: QueueController(scene.client, informers, scene.events, scene.numbers))
+        await scene.until(lambda: state(scene, "default") == "Open")
+
+
+async def test_a_queue_without_a_parent_goes_under_root() -> None:
+    async with queues() as scene:
+        add(scene, "q1")
+        await scene.until(lambda: scene.server.get(kinds.QUEUES, "q1")["spec"]["parent"] == "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+
+
+async def test_an_empty_queue_closes_at_once_and_says_so() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: state(scene, "q1") == "Closed")
+        assert scene.events.messages("q1", "CloseQueue") == ["Close queue succeed"]
+        assert not scene.server.objects(kinds.COMMANDS)
+
+
+async def test_a_closing_queue_closes_when_its_last_group_goes() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        group(scene, "g", "q1", "Completed")
+        await scene.until(lambda: scene.numbers.counted.get("q1", {}).get("Completed") == 1)
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: state(scene, "q1") == "Closing")
+        scene.server.remove(kinds.POD_GROUPS, "g", "default")
+        await scene.until(lambda: state(scene, "q1") == "Closed")
+
+
+async def test_children_close_and_open_with_their_parent_but_not_without() -> None:
+    async with queues(max_requeue=1) as scene:
+        add(scene, "q1", "root")
+        add(scene, "q11", "q1")
+        add(scene, "q12", "q1")
+        await scene.until(lambda: [state(scene, name) for name in ("q1", "q11", "q12")] == ["Open"] * 3)
+        command(scene, "CloseQueue", "q12")
+        await scene.until(lambda: state(scene, "q12") == "Closed")
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Closed", "Closed"))
+        assert closed_by_parent(scene, "q11") == "true"
+
+        command(scene, "OpenQueue", "q11")
+        await scene.until(lambda: scene.events.messages("q11", "OpenQueue"))
+        assert "Open the parent queue first" in scene.events.messages("q11", "OpenQueue")[0]
+        assert state(scene, "q11") == "Closed"
+
+        command(scene, "OpenQueue", "q1")
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Open", "Open"))
+        await scene.until(lambda: closed_by_parent(scene, "q11") == closed_by_parent(scene, "q1") == "false")
+        assert state(scene, "q12") == "Closed"
+
+
+async def test_root_is_never_closed() -> None:
+    async with queues() as scene:
+        command(scene, "CloseQueue", "root")
+        await scene.until(lambda: not scene.server.objects(kinds.COMMANDS))
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        assert state(scene, "root") == "Open"
+        assert "CloseQueue" not in scene.events.reasons("root")
+
+
+async def test_a_command_for_an_earlier_queue_of_the_name_is_dropped() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        command(scene, "CloseQueue", "q1", uid="earlier")
+        await scene.until(lambda: not scene.server.objects(kinds.COMMANDS))
+        add(scene, "q2", "root")
+        await scene.until(lambda: state(scene, "q2") == "Open")
+        assert state(scene, "q1") == "Open"
+
+
+async def test_an_unheard_of_state_is_reported_and_the_others_go_on() -> None:
+    async with queues(max_requeue=1) as scene:
+        scene.server.put(
+            kinds.QUEUES, {"metadata": {"name": "odd"}, "spec": {"parent": "root"}, "status": {"state": "Ajar"}}
+        )
+        await scene.until(lambda: scene.events.messages("odd", "SyncQueue"))
+        assert "Ajar" in scene.events.messages("odd", "SyncQueue")[0]
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+
+
+async def test_state_is_written_only_when_it_changes() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        for number in range(5):
+            group(scene, f"g{number}", "q1")
+        await scene.until(lambda: scene.numbers.counted.get("q1", {}).get("Running") == 5)
+        writes = [call for call in scene.server.called("patch", kinds.QUEUES, "q1") if call.subresource == "status"]
+        assert len(writes) == 1
+
+
+async def test_a_deleted_queue_leaves_no_numbers() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: "q1" in scene.numbers.counted)
+        scene.server.remove(kinds.QUEUES, "q1")
+        await scene.until(lambda: "q1" not in scene.numbers.counted)
