@@ -15,7 +15,7 @@ from stromboli.localcluster.http.negotiating import YAML, Answering
 from stromboli.localcluster.requests import Listing
 from stromboli.localcluster.storage import Object, Stored
 
-WARNINGS = "stromboli.warnings"
+WARNINGS = web.RequestKey("warnings", list[str])
 """Key of a request under which warnings wait for the response."""
 
 _COMPRESSED_FROM = 128 * 1024

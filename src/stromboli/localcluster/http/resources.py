@@ -20,7 +20,7 @@ from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import Deleted, Listing, WriteOptions
 from stromboli.localcluster.selecting import Selection, selection
 from stromboli.localcluster.statuses import Cause
-from stromboli.localcluster.storage import Object, Stored
+from stromboli.localcluster.storage import Key, Object, Stored
 from stromboli.localcluster.tables.rendering import table
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
@@ -250,18 +250,9 @@ async def _patch(call: Call) -> web.StreamResponse:
     if isinstance(patch, ApplyPatch) and not call.request.query.get("fieldManager"):
         cause = Cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch")
         raise statuses.invalid(kinds.Kind("meta.k8s.io", "v1", "", "PatchOptions"), "", [cause])
-    before = registry.store.revision if isinstance(patch, ApplyPatch) else 0
+    is_new = isinstance(patch, ApplyPatch) and registry.store.get(Key.of(kind, call.namespace, name)) is None
     obj = await registry.patch(kind, call.namespace, name, patch, options, call.target.subresource)
-    created = isinstance(patch, ApplyPatch) and _is_new(obj, before)
-    return await _respond(call, obj, 201 if created else 200)
-
-
-def _is_new(obj: Object, before: int) -> bool:
-    """Whether an apply created its object: it then has one field manager and the first revision after the request."""
-    metadata = obj["metadata"]
-    entries = metadata.get("managedFields") or [{}]
-    version = int(metadata.get("resourceVersion") or before + 1)
-    return version > before and len(entries) == 1 and metadata.get("creationTimestamp") == entries[0].get("time")
+    return await _respond(call, obj, 201 if is_new else 200)
 
 
 async def _delete(call: Call) -> web.StreamResponse:
