@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stromboli.api import core
@@ -29,10 +29,31 @@ def differences(case: JsonObject) -> list[str]:
     if case["kind"] == "sequence":
         return sequence_differences(case)
     if case["input"].get("actions") is None:
-        raise NotApplicable("asks session functions directly, without running an action")
+        return call_differences(case)
     mirror = clusters.build(case["input"])
     found = opened.differences(case["observed"].get("open"), mirror)
     return found or session_differences(case, run(case, mirror))
+
+
+def call_differences(case: JsonObject) -> list[str]:
+    """A session that is only opened, asked and closed."""
+    from tests.scheduler.plugins import probing  # needs this module itself
+
+    if case["input"].get("nodeUsage"):
+        raise NotApplicable("sets node usage behind the back of the cache")
+    for call in case["observed"].get("calls") or ():
+        if any(isinstance(value, dict) and "inline" in value for value in _values(call["args"])):
+            raise NotApplicable("asks about a job that is not in the session")
+    mirror = clusters.build(case["input"])
+    found = opened.differences(case["observed"].get("open"), mirror)
+    return found + probing.call_differences(case) + session_differences(case, run(case, mirror))
+
+
+def _values(args: JsonObject) -> Iterator[object]:
+    for value in args.values():
+        yield value
+        if isinstance(value, dict):
+            yield from _values(value)
 
 
 def needs(case_input: JsonObject) -> None:
