@@ -1,4 +1,4 @@
-"""``python -m tests.conformance [DIR] [-v] [--only PATTERN]``: run the vectors, one line a file, then a total.
+"""``python -m tests.conformance [DIR] [-v] [--only PATTERN] [--probe]``: run the vectors, one line a file, then a total.
 
 Exits with 1 when a case failed, with 2 when there was nothing to run.
 """
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for and print it."""
     options = parser().parse_args(arguments)
     root = vectors.directory(options.directory)
-    printed = list(printing(run(root, options.only), verbose=options.verbose))
+    printed = list(printing(run(root, options.only, probe=options.probe), verbose=options.verbose))
     if not printed:
         print(f"no vectors found in {root}: give their directory, or set CONFORMANCE_DIR", file=sys.stderr)
         return 2
@@ -38,12 +38,13 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("-v", "--verbose", action="store_true", help="show the differences of failing cases")
     command.add_argument("--only", metavar="PATTERN", help="cases whose FILE::ID contains or matches the pattern")
+    command.add_argument("--probe", action="store_true", help="also ask sessions every question of the vectors' probes")
     return command
 
 
-def run(root: Path, only: str | None) -> Iterator[FileReport]:
+def run(root: Path, only: str | None, *, probe: bool = False) -> Iterator[FileReport]:
     """Reports of all files, as they are finished."""
-    yield from scheduler_runner.run(root, only)
+    yield from scheduler_runner.run(root, only, probe=probe)
     webhooks = vectors.suite(root, "webhooks")
     if webhooks:
         yield from webhook_reports(webhooks, only)

@@ -15,18 +15,20 @@ from tests.conformance.verdicts import NotApplicable
 Judge = Callable[[JsonObject], list[str]]
 
 
-def run(root: Path, only: str | None = None, exclusions: Exclusions | None = None) -> Iterator[FileReport]:
-    """Reports of all scheduler files, as they are finished."""
-    excluded = exclusions or Exclusions.read()
+def run(root: Path, only: str | None = None, *, probe: bool = False) -> Iterator[FileReport]:
+    """Reports of all scheduler files, as they are finished; ``probe`` asks sessions every single question too."""
+    exclusions = Exclusions.read()
     for file in vectors.scheduler_files(root):
-        report = run_file(file, only, excluded)
+        report = run_file(file, only, exclusions, probe=probe)
         if report.cases:
             yield report
 
 
-def run_file(file: VectorFile, only: str | None, exclusions: Exclusions) -> FileReport:
+def run_file(file: VectorFile, only: str | None, exclusions: Exclusions, *, probe: bool = False) -> FileReport:
     """Verdicts of the selected cases of one file."""
-    judge: Judge = sessions.differences if file.is_sessions else functions.differences
+    judge: Judge = functions.differences
+    if file.is_sessions:
+        judge = sessions.probe_differences if probe else sessions.differences
     report = FileReport(file.name)
     for case in file.cases:
         if selected(only, file.name, case["id"]):

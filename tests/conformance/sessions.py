@@ -35,6 +35,14 @@ def differences(case: JsonObject) -> list[str]:
     return found or session_differences(case, run(case, mirror))
 
 
+def probe_differences(case: JsonObject) -> list[str]:
+    """As :func:`differences`, and every answer of the vector's ``probe`` too."""
+    from tests.scheduler.plugins import probing  # needs this module itself
+
+    found = differences(case)
+    return found + (probing.differences(case) if case.get("probe") else [])
+
+
 def call_differences(case: JsonObject) -> list[str]:
     """A session that is only opened, asked and closed."""
     from tests.scheduler.plugins import probing  # needs this module itself
