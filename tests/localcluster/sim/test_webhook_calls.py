@@ -48,6 +48,13 @@ class Cluster:
         self.port = port
         self.asked: list[Object] = []
         self.reviews: dict[str, Review] = {}
+        self.context: ssl.SSLContext
+        self.runner: web.AppRunner
+
+    async def restart(self) -> None:
+        """Stop the server and start it again on the same port."""
+        await self.runner.cleanup()
+        self.runner = await serve(self, self.context, self.port)
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -116,6 +123,15 @@ def allow(asked: Object) -> dict[str, Any]:
     return {"allowed": True}
 
 
+async def serve(made: Cluster, context: ssl.SSLContext, port: int) -> web.AppRunner:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", made.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=context).start()
+    return runner
+
+
 @asynccontextmanager
 async def cluster(
     tmp_path: Path, *hosts: str, ca: Identity = CA, addresses: dict[tuple[str, str], str] | None = None
@@ -123,12 +139,9 @@ async def cluster(
     registry = new_registry()
     await bootstrap(registry, "CA")
     made = Cluster(registry, 0)
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving_context(tmp_path, *hosts, ca=ca)).start()
-    made.port = runner.addresses[0][1]
+    made.context = serving_context(tmp_path, *hosts, ca=ca)
+    made.runner = await serve(made, made.context, 0)
+    made.port = made.runner.addresses[0][1]
     known = {place: address.format(port=made.port) for place, address in (addresses or {}).items()}
     caller = Caller(ServiceAddresses(registry.store, known))
     registry.admission = AdmissionChain(registry.store, WebhookDispatcher(registry.store, caller))
@@ -136,7 +149,7 @@ async def cluster(
         yield made
     finally:
         await caller.close()
-        await runner.cleanup()
+        await made.runner.cleanup()
 
 
 async def test_a_webhook_sees_the_whole_question(tmp_path: Path) -> None:
@@ -298,6 +311,14 @@ async def test_a_patch_that_does_not_apply(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         await made.register("bad", lambda asked: patch({"op": "remove", "path": "/spec/nothing"}))
         assert (await made.refused()).code == 500
+
+
+async def test_a_restarted_webhook_is_asked_over_a_new_connection(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        await made.register("w", label("w"))
+        await made.create("before")
+        await made.restart()
+        assert (await made.create("after"))["metadata"]["labels"] == {"w": "yes"}
 
 
 async def test_nobody_listens(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from stromboli.localcluster.controllers.queues import Queue
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import DeleteOptions, Propagation
 from stromboli.localcluster.statuses import StatusError
-from stromboli.localcluster.storage import Gone, Key, Object, Stored
+from stromboli.localcluster.storage import Event, Gone, Key, Object, Stored
 
 log = logging.getLogger(__name__)
 
@@ -75,12 +75,15 @@ class GarbageCollector:
             try:
                 while True:
                     for event in await watch.batch():
-                        if event.type == "DELETED":
-                            self._gone(item_of(kind, event.stored))
-                        else:
-                            self._present(kind, event.stored)
+                        self._note(kind, event)
             except Gone:
                 log.info("garbage collection fell behind on %s; listing again", kind.plural)
+
+    def _note(self, kind: Kind, event: Event) -> None:
+        if event.type == "DELETED":
+            self._gone(item_of(kind, event.stored))
+        else:
+            self._present(kind, event.stored)
 
     def _resync(self, kind: Kind) -> None:
         present = self._registry.store.list(kind)
@@ -97,7 +100,7 @@ class GarbageCollector:
         waits = metadata.get("deletionTimestamp") and (FOREGROUND in finalizers or ORPHAN in finalizers)
         item = item_of(kind, stored)
         if references or item in self._owners:
-            owners = tuple(reference["uid"] for reference in references)
+            owners = tuple(str(reference.get("uid")) for reference in references)
             if self._owners.get(item) != owners:
                 self._index(item, owners)
                 self._queue.add(item)

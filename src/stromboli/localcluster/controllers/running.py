@@ -81,8 +81,11 @@ class ControllerRunner:
     async def _watch(self, kind: Kind, listeners: Sequence[tuple[Queue[Name], Mapper]]) -> None:
         async for stored in changes(self._registry, kind):
             for queue, mapper in listeners:
-                for key in mapper(stored.object):
-                    queue.add(key)
+                try:
+                    for key in mapper(stored.object):
+                        queue.add(key)
+                except Exception:
+                    log.exception("%s %s is passed over", kind.plural, "/".join(filter(None, stored.key[2:])))
 
     async def _work(self, controller: Controller) -> None:
         queue = self._queues[controller.name]

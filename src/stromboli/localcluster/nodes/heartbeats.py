@@ -108,6 +108,9 @@ class Heartbeats:
                 if error.reason != "Conflict":
                     log.warning("node %s: %s", key.name, error)
                     return
+            except Exception:
+                log.exception("node %s cannot be simulated", key.name)
+                return
 
     async def _renew(self) -> None:
         while True:

@@ -110,7 +110,7 @@ class Kubelets:
             watch = self._registry.watch(kinds.PODS)
             for stored in self._registry.store.list(kinds.PODS):
                 self._addresses.seen(stored.object)
-                self.observe(stored.object)
+                self._note(stored.object, None)
             try:
                 while True:
                     for event in await watch.batch():
@@ -122,7 +122,14 @@ class Kubelets:
         if event.type == "DELETED":
             self.forget(event.stored.object)
         else:
-            self.observe(event.stored.object, event.old.object if event.old else None)
+            self._note(event.stored.object, event.old.object if event.old else None)
+
+    def _note(self, pod: Object, before: Object | None) -> None:
+        """Observe a pod; one that makes no sense is passed over."""
+        try:
+            self.observe(pod, before)
+        except Exception:
+            log.exception("pod %s cannot be simulated", pod["metadata"]["name"])
 
     async def _act(self) -> None:
         while True:

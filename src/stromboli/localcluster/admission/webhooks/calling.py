@@ -86,7 +86,8 @@ class Caller:
         try:
             target = self._target(hook, shown)
             context = _context(hook.client_config.get("caBundle") or "")
-            return await self._post(target, body, context, hook.timeout)
+            async with asyncio.timeout(hook.timeout):
+                return await self._post_twice(target, body, context)
         except _StatusFailure:
             raise
         except CallFailed as error:
@@ -96,16 +97,20 @@ class Caller:
         except (aiohttp.ClientError, OSError, ssl.SSLError) as error:
             raise CallFailed(_posted(shown, _cause(error))) from error
 
-    async def _post(self, target: Target, body: bytes, context: ssl.SSLContext, seconds: int) -> bytes:
+    async def _post_twice(self, target: Target, body: bytes, context: ssl.SSLContext) -> bytes:
+        """Post; once more when a kept connection turns out to be dead (the webhook was restarted meanwhile)."""
+        try:
+            return await self._post(target, body, context)
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError):
+            return await self._post(target, body, context)
+
+    async def _post(self, target: Target, body: bytes, context: ssl.SSLContext) -> bytes:
         if self._session is None:
             self._session = aiohttp.ClientSession(trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": target.host}
-        async with (
-            asyncio.timeout(seconds),
-            self._session.post(
-                target.url, data=body, headers=headers, ssl=context, server_hostname=target.host, allow_redirects=False
-            ) as response,
-        ):
+        async with self._session.post(
+            target.url, data=body, headers=headers, ssl=context, server_hostname=target.host, allow_redirects=False
+        ) as response:
             answer = await response.content.read(MAX_ANSWER)
             if response.status != 200:
                 raise _StatusFailure(response.status, answer)
