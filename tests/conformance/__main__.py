@@ -1,4 +1,4 @@
-"""``python -m tests.conformance [DIR] [-v] [--only PATTERN] [--probe]``: run the vectors, one line a file, then a total.
+"""``python -m tests.conformance [DIR] [-v] [--only PATTERN] [--probe]``: run the vectors, a line a file, then a total.
 
 Exits with 1 when a case failed, with 2 when there was nothing to run.
 """
