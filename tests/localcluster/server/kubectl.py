@@ -37,8 +37,13 @@ class Kubectl:
         environment = {**os.environ, "KUBECACHEDIR": str(self.kubeconfig.parent / "cache"), "HOME": str(self.directory)}
         found = subprocess.run(
             ["kubectl", "--kubeconfig", str(self.kubeconfig), "--namespace", self.namespace, *arguments],
-            input=given, text=True, capture_output=True, timeout=SECONDS, env=environment, check=False,
-        )  # fmt: skip
+            input=given,
+            text=True,
+            capture_output=True,
+            timeout=SECONDS,
+            env=environment,
+            check=False,
+        )
         return Result(found.returncode, found.stdout, found.stderr)
 
     def __call__(self, *arguments: str, manifest: object = None, text: str | None = None) -> str:

@@ -146,12 +146,17 @@ async def test_the_configuration_must_say_what_it_is_and_not_claim_managers() ->
 
 POD = schema_of(kinds.PODS, "V1Pod")
 labels = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), max_size=3)
-named = st.lists(st.fixed_dictionaries({"name": st.sampled_from("abc"), "image": st.sampled_from("xy")}),
-                 unique_by=lambda one: one["name"], max_size=3)  # fmt: skip
+named = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from("abc"), "image": st.sampled_from("xy")}),
+    unique_by=lambda one: one["name"],
+    max_size=3,
+)
 pods = st.builds(
     lambda found, listed, node: {"metadata": {"labels": found}, "spec": {"containers": listed, "nodeName": node}},
-    labels, named, st.sampled_from("mn"),
-)  # fmt: skip
+    labels,
+    named,
+    st.sampled_from("mn"),
+)
 
 
 @given(pods, pods)
@@ -181,6 +186,7 @@ def test_equal_objects_and_only_they_have_no_difference(one: Any, other: Any) ->
     by_name = {item["name"]: item for item in one["spec"]["containers"]}
     by_other = {item["name"]: item for item in other["spec"]["containers"]}
     same = {**one, "spec": {**one["spec"], "containers": by_name}} == {
-        **other, "spec": {**other["spec"], "containers": by_other}
-    }  # fmt: skip
+        **other,
+        "spec": {**other["spec"], "containers": by_other},
+    }
     assert (difference == ({}, {})) is same

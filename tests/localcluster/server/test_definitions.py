@@ -34,8 +34,10 @@ async def test_objects_are_defaulted_pruned_and_validated() -> None:
     with pytest.raises(StatusError) as refused:
         await registry.create(WIDGETS, widget("x", size="big", name="bad"))
     assert refused.value.message == (
-        'Widget.example.com "x" is invalid: [spec.size: Invalid value: "string": spec.size in body must be of type integer: '
-        '"string", <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; '
+        'Widget.example.com "x" is invalid: [spec.size: Invalid value: "string": spec.size in body must be of '
+        "type integer: "
+        '"string", <nil>: Invalid value: "null": some validation rules were not checked because the object was '
+        "invalid; "
         "correct the existing errors to complete validation]"
     )
     with pytest.raises(StatusError, match='spec: Invalid value: "object": name must not be bad'):
@@ -99,7 +101,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": [{"rule": "self.("}]}}},
         "compilation failed",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -31,9 +31,14 @@ async def test_groups_versions_and_resources() -> None:
     assert set(resources) == {"widgets", "widgets/status", "widgets/scale"}
     assert resources["widgets"]["shortNames"] == ["wd"] and resources["widgets"]["categories"] == ["all"]
     assert resources["widgets/scale"] == {
-        "name": "widgets/scale", "singularName": "", "namespaced": True, "kind": "Scale", "group": "autoscaling",
-        "version": "v1", "verbs": ["get", "patch", "update"],
-    }  # fmt: skip
+        "name": "widgets/scale",
+        "singularName": "",
+        "namespaced": True,
+        "kind": "Scale",
+        "group": "autoscaling",
+        "version": "v1",
+        "verbs": ["get", "patch", "update"],
+    }
     assert "namespaces/finalize" in {one["name"] for one in read(registry, "/api/v1")["resources"]}
 
 

@@ -171,8 +171,11 @@ async def test_large_answers_are_compressed_for_those_who_ask(client: Client, re
 
 async def test_pretty_answers_are_for_people(client: Client) -> None:
     for query, headers, is_pretty in (
-        ({"pretty": "true"}, {}, True), ({}, {"User-Agent": "curl/8"}, True), ({"pretty": "false"}, {}, False), ({}, {}, False),
-    ):  # fmt: skip
+        ({"pretty": "true"}, {}, True),
+        ({}, {"User-Agent": "curl/8"}, True),
+        ({"pretty": "false"}, {}, False),
+        ({}, {}, False),
+    ):
         async with client.get(f"{PODS}/none", params=query, headers=headers) as response:
             assert response.status == 404
         async with client.get("/api/v1/namespaces/default/widgets", params=query, headers=headers) as response:
@@ -260,10 +263,22 @@ REFUSED: dict[str, tuple[str, str, object, str, int, str]] = {
     "broken YAML": ("POST", PODS, b"a: [", "application/yaml", 400, "BadRequest"),
     "a body that is no object": ("POST", PODS, b"[]", "application/json", 400, "BadRequest"),
     "an unknown media type": ("POST", PODS, b"x", "text/csv", 415, "UnsupportedMediaType"),
-    "broken Protobuf": ("POST", PODS, b"k8s\x00\x0a\xff", "application/vnd.kubernetes.protobuf", 415, "UnsupportedMediaType"),
+    "broken Protobuf": (
+        "POST",
+        PODS,
+        b"k8s\x00\x0a\xff",
+        "application/vnd.kubernetes.protobuf",
+        415,
+        "UnsupportedMediaType",
+    ),
     "an unknown kind of patch": ("PATCH", f"{PODS}/a", {}, "application/json", 415, "UnsupportedMediaType"),
     "a strategic patch of a custom resource": (
-        "PATCH", f"{WIDGETS.path('default')}/w", {}, "application/strategic-merge-patch+json", 415, "UnsupportedMediaType",
+        "PATCH",
+        f"{WIDGETS.path('default')}/w",
+        {},
+        "application/strategic-merge-patch+json",
+        415,
+        "UnsupportedMediaType",
     ),
     "a patch of nothing": ("PATCH", f"{PODS}/a", {}, "application/merge-patch+json", 404, "NotFound"),
     "a dry run of something": ("POST", f"{PODS}?dryRun=Some", pod(), "application/json", 422, "Invalid"),
@@ -271,7 +286,7 @@ REFUSED: dict[str, tuple[str, str, object, str, int, str]] = {
     "an unknown policy": ("DELETE", f"{PODS}/a?propagationPolicy=Maybe", b"", "", 422, "Invalid"),
     "another name in the body": ("PUT", f"{PODS}/a", pod("b"), "application/json", 400, "BadRequest"),
     "too much": ("POST", PODS, b"x" * (4 * 2**20), "application/json", 413, "RequestEntityTooLarge"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -107,8 +107,9 @@ def test_api_resources_and_versions(kubectl: Kubectl) -> None:
     resources = kubectl("api-resources", "--no-headers")
     assert "deployments" in resources and "jobs.batch.volcano.sh" in kubectl("api-resources", "-o", "name")
     assert kubectl("api-resources", "--api-group=scheduling.volcano.sh", "-o", "name").split() == [
-        "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh",
-    ]  # fmt: skip
+        "podgroups.scheduling.volcano.sh",
+        "queues.scheduling.volcano.sh",
+    ]
     assert "batch.volcano.sh/v1alpha1" in kubectl("api-versions").split()
     assert json.loads(kubectl("version", "-o", "json"))["serverVersion"]["major"] == "1"
     assert "is running at" in kubectl("cluster-info")

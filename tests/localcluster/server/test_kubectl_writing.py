@@ -67,24 +67,28 @@ def test_create_and_replace_from_a_file(kubectl: Kubectl) -> None:
     assert kubectl("create", "-f", "-", manifest=config_map(a="1")).strip() == "configmap/c created"
     again = kubectl.try_("create", "-f", "-", manifest=config_map(a="1"))
     assert (again.code, again.errors.strip()) == (
-        1, 'Error from server (AlreadyExists): error when creating "STDIN": configmaps "c" already exists',
-    )  # fmt: skip
+        1,
+        'Error from server (AlreadyExists): error when creating "STDIN": configmaps "c" already exists',
+    )
     assert kubectl("replace", "-f", "-", manifest=config_map(a="2")).strip() == "configmap/c replaced"
     assert kubectl("get", "cm", "c", "-o", "jsonpath={.data.a}") == "2"
 
 
 def test_apply_creates_changes_and_removes(kubectl: Kubectl) -> None:
     assert kubectl("apply", "-f", "-", manifest=[web(), job()]).splitlines() == [
-        "deployment.apps/web created", "job.batch.volcano.sh/j created",
-    ]  # fmt: skip
+        "deployment.apps/web created",
+        "job.batch.volcano.sh/j created",
+    ]
     assert kubectl("apply", "-f", "-", manifest=[web(), job()]).splitlines() == [
-        "deployment.apps/web unchanged", "job.batch.volcano.sh/j unchanged",
-    ]  # fmt: skip
+        "deployment.apps/web unchanged",
+        "job.batch.volcano.sh/j unchanged",
+    ]
     changed = web(image="nginx:2")
     del changed["spec"]["template"]["spec"]["containers"][0]["ports"]
     assert kubectl("apply", "-f", "-", manifest=[changed, job(queue="q")]).splitlines() == [
-        "deployment.apps/web configured", "job.batch.volcano.sh/j configured",
-    ]  # fmt: skip
+        "deployment.apps/web configured",
+        "job.batch.volcano.sh/j configured",
+    ]
     container = kubectl.json("get", "deploy", "web")["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "nginx:2" and "ports" not in container
     assert kubectl("get", "vj", "j", "-o", "jsonpath={.spec.queue}") == "q"
@@ -201,20 +205,24 @@ def test_rollout(kubectl: Kubectl) -> None:
 BAD: dict[str, tuple[object, str]] = {
     "a wrong type in a built-in kind": (
         {**web(), "spec": {**web()["spec"], "replicas": "three"}},
-        'Error from server (BadRequest): error when creating "STDIN": Deployment in version "v1" cannot be handled as a '
+        'Error from server (BadRequest): error when creating "STDIN": Deployment in version "v1" cannot be '
+        "handled as a "
         "Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
     ),
     "a wrong type in a custom resource": (
         job(tasks="many"),
-        'The Job "j" is invalid: spec.tasks: Invalid value: "string": spec.tasks in body must be of type array: "string"',
+        'The Job "j" is invalid: spec.tasks: Invalid value: "string": spec.tasks in body must be of type '
+        'array: "string"',
     ),
     "an unknown field": (
         job(prioritty=1),
-        'Error from server (BadRequest): error when creating "STDIN": Job in version "v1alpha1" cannot be handled as a Job: '
+        'Error from server (BadRequest): error when creating "STDIN": Job in version "v1alpha1" cannot be '
+        "handled as a Job: "
         'strict decoding error: unknown field "spec.prioritty"',
     ),
     "an unknown kind": (
-        {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}}, 'no matches for kind "Thing" in version "v1"',
+        {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}},
+        'no matches for kind "Thing" in version "v1"',
     ),
     "a missing image": (
         {**POD, "spec": {"containers": [{"name": "a"}]}},
@@ -224,7 +232,7 @@ BAD: dict[str, tuple[object, str]] = {
         {**POD, "spec": {"containers": [{"name": "a", "image": "i", "resources": {"limits": {"cpu": "lots"}}}]}},
         "quantities must match the regular expression",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -246,6 +254,7 @@ def test_an_outdated_object_is_a_conflict(kubectl: Kubectl) -> None:
     refused = kubectl.try_("replace", "-f", "-", text=old)
     assert refused.code == 1
     assert (
-        'Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on configmaps "c": the '
+        'Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on '
+        'configmaps "c": the '
         "object has been modified; please apply your changes to the latest version and try again"
     ) in refused.errors

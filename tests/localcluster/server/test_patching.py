@@ -42,14 +42,21 @@ STRATEGIC = {
         containers({"name": "a"}), containers({"name": "c"}), containers({"name": "a"}, {"name": "c"})
     ),
     "a directive deletes one item": Case(
-        containers({"name": "a"}, {"name": "b"}), containers({"name": "a", "$patch": "delete"}), containers({"name": "b"})
+        containers({"name": "a"}, {"name": "b"}),
+        containers({"name": "a", "$patch": "delete"}),
+        containers({"name": "b"}),
     ),
     "a directive replaces the whole list": Case(
         containers({"name": "a"}), containers({"$patch": "replace"}, {"name": "z"}), containers({"name": "z"})
     ),
     "an order is kept as the patch wants it": Case(
         containers({"name": "a"}, {"name": "b"}),
-        {"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "b", "image": "x"}]}},
+        {
+            "spec": {
+                "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
+                "containers": [{"name": "b", "image": "x"}],
+            }
+        },
         containers({"name": "b", "image": "x"}, {"name": "a"}),
     ),
     "environment variables merge inside containers": Case(
@@ -58,30 +65,36 @@ STRATEGIC = {
         containers({"name": "a", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}),
     ),
     "tolerations are replaced as a whole": Case(
-        {"spec": {"tolerations": [{"key": "a"}]}}, {"spec": {"tolerations": [{"key": "b"}]}},
+        {"spec": {"tolerations": [{"key": "a"}]}},
+        {"spec": {"tolerations": [{"key": "b"}]}},
         {"spec": {"tolerations": [{"key": "b"}]}},
     ),
     "null removes a label": Case(
-        {"metadata": {"labels": {"a": "1", "b": "2"}}}, {"metadata": {"labels": {"a": None}}},
+        {"metadata": {"labels": {"a": "1", "b": "2"}}},
+        {"metadata": {"labels": {"a": None}}},
         {"metadata": {"labels": {"b": "2"}}},
     ),
     "finalizers are a set": Case(
-        {"metadata": {"finalizers": ["a"]}}, {"metadata": {"finalizers": ["b", "a"]}},
+        {"metadata": {"finalizers": ["a"]}},
+        {"metadata": {"finalizers": ["b", "a"]}},
         {"metadata": {"finalizers": ["a", "b"]}},
     ),
     "an item of a primitive list is deleted": Case(
-        {"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
         {"metadata": {"finalizers": ["b"]}},
     ),
     "a map is replaced by directive": Case(
-        {"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "replace", "b": "2"}}},
+        {"metadata": {"labels": {"a": "1"}}},
+        {"metadata": {"labels": {"$patch": "replace", "b": "2"}}},
         {"metadata": {"labels": {"b": "2"}}},
     ),
     "a map is deleted by directive": Case(
-        {"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "delete"}}},
+        {"metadata": {"labels": {"a": "1"}}},
+        {"metadata": {"labels": {"$patch": "delete"}}},
         {"metadata": {"labels": {}}},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", STRATEGIC)

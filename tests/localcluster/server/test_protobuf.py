@@ -42,15 +42,21 @@ METADATA = field(1, field(1, "n") + field(2, "") + field(11, entry("a", "b")) + 
 CASES: dict[str, tuple[bytes, dict[str, Any]]] = {
     "empty texts are left out, times and maps are read": (
         envelope("v1", "ConfigMap", METADATA + field(2, entry("k", "v"))),
-        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"},
-         "metadata": {"name": "n", "labels": {"a": "b"}, "creationTimestamp": "2026-01-01T00:00:00Z"}},
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {"k": "v"},
+            "metadata": {"name": "n", "labels": {"a": "b"}, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        },
     ),
     "bytes become base64": (
         envelope("v1", "Secret", field(2, entry("k", b"\x00\x01")) + field(5, 1)),
         {"apiVersion": "v1", "kind": "Secret", "data": {"k": "AAE="}, "immutable": True},
     ),
     "quantities are texts, lists repeat": (
-        envelope("v1", "ResourceQuota", field(2, field(1, entry("cpu", field(1, "500m"))) + field(2, "A") + field(2, "B"))),
+        envelope(
+            "v1", "ResourceQuota", field(2, field(1, entry("cpu", field(1, "500m"))) + field(2, "A") + field(2, "B"))
+        ),
         {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"cpu": "500m"}, "scopes": ["A", "B"]}},
     ),
     "groups are found by their first part": (
@@ -66,14 +72,22 @@ CASES: dict[str, tuple[bytes, dict[str, Any]]] = {
         {"apiVersion": "v1", "kind": "Pod", "spec": {"volumes": [{"name": "v", "emptyDir": {}}], "priority": -3}},
     ),
     "an integer or a text": (
-        envelope("policy/v1", "PodDisruptionBudget",
-                 field(2, field(1, field(1, 1) + field(3, "50%")) + field(3, field(1, 0) + field(2, 4)))),
-        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {"minAvailable": "50%", "maxUnavailable": 4}},
+        envelope(
+            "policy/v1",
+            "PodDisruptionBudget",
+            field(2, field(1, field(1, 1) + field(3, "50%")) + field(3, field(1, 0) + field(2, 4))),
+        ),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "spec": {"minAvailable": "50%", "maxUnavailable": 4},
+        },
     ),
     "unknown numbers are skipped": (
-        envelope("v1", "Namespace", field(999, "x") + METADATA[:0]), {"apiVersion": "v1", "kind": "Namespace"},
+        envelope("v1", "Namespace", field(999, "x") + METADATA[:0]),
+        {"apiVersion": "v1", "kind": "Namespace"},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

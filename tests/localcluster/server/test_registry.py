@@ -64,9 +64,15 @@ async def test_a_taken_name_is_refused() -> None:
     await registry.create(kinds.PODS, pod())
     error = await refusal(registry.create(kinds.PODS, pod()))
     assert error.to_wire() == {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 409,
-        "reason": "AlreadyExists", "message": 'pods "p" already exists', "details": {"name": "p", "kind": "pods"},
-    }  # fmt: skip
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "code": 409,
+        "reason": "AlreadyExists",
+        "message": 'pods "p" already exists',
+        "details": {"name": "p", "kind": "pods"},
+    }
 
 
 async def test_a_missing_object_is_refused_with_its_group() -> None:
@@ -82,62 +88,80 @@ async def test_a_kind_that_is_not_served_is_not_found() -> None:
 
 INVALID: dict[str, tuple[Kind, Object, str]] = {
     "a name in capitals": (
-        kinds.CONFIG_MAPS, {"metadata": {"name": "Bad", "namespace": "x"}},
-        'ConfigMap "Bad" is invalid: metadata.name: Invalid value: "Bad": a lowercase RFC 1123 subdomain must consist of '
+        kinds.CONFIG_MAPS,
+        {"metadata": {"name": "Bad", "namespace": "x"}},
+        'ConfigMap "Bad" is invalid: metadata.name: Invalid value: "Bad": a lowercase RFC 1123 subdomain must '
+        "consist of "
         "lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
-        "'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "'example.com', regex used for validation is "
+        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
     ),
     "no name": (
-        kinds.CONFIG_MAPS, {"metadata": {"namespace": "x"}},
+        kinds.CONFIG_MAPS,
+        {"metadata": {"namespace": "x"}},
         'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
     ),
     "no containers": (
-        kinds.PODS, {"metadata": {"name": "p", "namespace": "x"}, "spec": {}},
+        kinds.PODS,
+        {"metadata": {"name": "p", "namespace": "x"}, "spec": {}},
         'Pod "p" is invalid: spec.containers: Required value',
     ),
     "no image": (
-        kinds.PODS, pod(containers=[{"name": "a"}]), 'Pod "p" is invalid: spec.containers[0].image: Required value',
+        kinds.PODS,
+        pod(containers=[{"name": "a"}]),
+        'Pod "p" is invalid: spec.containers[0].image: Required value',
     ),
     "two containers of one name": (
-        kinds.PODS, pod(containers=[{"name": "a", "image": "x"}, {"name": "a", "image": "x"}]),
+        kinds.PODS,
+        pod(containers=[{"name": "a", "image": "x"}, {"name": "a", "image": "x"}]),
         'Pod "p" is invalid: spec.containers[1].name: Duplicate value: "a"',
     ),
     "more requested than allowed": (
         kinds.PODS,
         pod(containers=[{"name": "a", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]),
-        'Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu '
+        'Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or '
+        "equal to cpu "
         "limit of 1",
     ),
     "a mount without volume": (
-        kinds.PODS, pod(containers=[{"name": "a", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]),
+        kinds.PODS,
+        pod(containers=[{"name": "a", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]),
         'Pod "p" is invalid: spec.containers[0].volumeMounts[0].name: Not found: "v"',
     ),
     "an unknown restart policy": (
-        kinds.PODS, pod(restartPolicy="Sometimes"),
+        kinds.PODS,
+        pod(restartPolicy="Sometimes"),
         'Pod "p" is invalid: spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", '
         '"OnFailure"',
     ),
     "a selector that does not select": (
-        kinds.DEPLOYMENTS, deployment(selector={"matchLabels": {"a": "b"}}),
-        'Deployment.apps "d" is invalid: spec.template.metadata.labels: Invalid value: {"app":"d"}: `selector` does not '
+        kinds.DEPLOYMENTS,
+        deployment(selector={"matchLabels": {"a": "b"}}),
+        'Deployment.apps "d" is invalid: spec.template.metadata.labels: Invalid value: {"app":"d"}: `selector` '
+        "does not "
         "match template `labels`",
     ),
     "a service without ports": (
-        kinds.SERVICES, {"metadata": {"name": "s", "namespace": "x"}, "spec": {}},
+        kinds.SERVICES,
+        {"metadata": {"name": "s", "namespace": "x"}, "spec": {}},
         'Service "s" is invalid: spec.ports: Required value',
     ),
     "a job that restarts for ever": (
-        kinds.BATCH_JOBS, {"metadata": {"name": "j", "namespace": "x"}, "spec": {"template": {"spec": pod()["spec"]}}},
+        kinds.BATCH_JOBS,
+        {"metadata": {"name": "j", "namespace": "x"}, "spec": {"template": {"spec": pod()["spec"]}}},
         'Job.batch "j" is invalid: spec.template.spec.restartPolicy: Unsupported value: "Always": supported values: '
         '"OnFailure", "Never"',
     ),
     "a bad label": (
-        kinds.CONFIG_MAPS, {"metadata": {"name": "c", "namespace": "x", "labels": {"a": "b c"}}},
-        'ConfigMap "c" is invalid: metadata.labels: Invalid value: "b c": a valid label must be an empty string or consist '
+        kinds.CONFIG_MAPS,
+        {"metadata": {"name": "c", "namespace": "x", "labels": {"a": "b c"}}},
+        'ConfigMap "c" is invalid: metadata.labels: Invalid value: "b c": a valid label must be an empty '
+        "string or consist "
         "of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
-        "'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+        "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+        "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", INVALID)
@@ -153,7 +177,8 @@ async def test_invalid_objects_are_refused_with_field_and_reason(name: str) -> N
 UNHANDLED: dict[str, tuple[Object, str]] = {
     "a wrong type": (
         {"spec": {"replicas": "x"}},
-        'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field '
+        'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go '
+        "struct field "
         "DeploymentSpec.spec.replicas of type int32",
     ),
     "an unknown field": (
@@ -162,18 +187,20 @@ UNHANDLED: dict[str, tuple[Object, str]] = {
     ),
     "metadata that is no object": (
         {"metadata": "x"},
-        'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field '
+        'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go '
+        "struct field "
         "Deployment.metadata of type v1.ObjectMeta",
     ),
     "another version": (
-        {"apiVersion": "v1"}, "the API version in the data (v1) does not match the expected API version (apps/v1)",
+        {"apiVersion": "v1"},
+        "the API version in the data (v1) does not match the expected API version (apps/v1)",
     ),
     "another kind": ({"kind": "Pod"}, "the kind in the data (Pod) does not match the expected kind (Deployment)"),
     "another namespace": (
         {"metadata": {"name": "d", "namespace": "other"}},
         "the namespace of the provided object does not match the namespace sent on the request (other != default)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNHANDLED)
@@ -201,7 +228,8 @@ async def test_update_with_an_old_revision_is_a_conflict() -> None:
     error = await refusal(registry.update(kinds.PODS, old))
     assert (error.code, error.reason) == (409, "Conflict")
     assert error.message == (
-        'Operation cannot be fulfilled on pods "p": the object has been modified; please apply your changes to the latest '
+        'Operation cannot be fulfilled on pods "p": the object has been modified; please apply your changes to '
+        "the latest "
         "version and try again"
     )
 
@@ -370,9 +398,11 @@ async def test_admission_changes_then_accepts_every_write() -> None:
     await registry.patch(kinds.PODS, "default", "p", MergePatch({"status": {"phase": "Running"}}), subresource="status")
     await registry.delete(kinds.PODS, "default", "p")
     assert admission.seen[-4:] == [
-        ("mutate", "UPDATE", "status"), ("validate", "UPDATE", "status"),
-        ("mutate", "DELETE", ""), ("validate", "DELETE", ""),
-    ]  # fmt: skip
+        ("mutate", "UPDATE", "status"),
+        ("validate", "UPDATE", "status"),
+        ("mutate", "DELETE", ""),
+        ("validate", "DELETE", ""),
+    ]
 
 
 class Meddling:

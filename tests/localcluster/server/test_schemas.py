@@ -50,7 +50,8 @@ TYPES = {
     ),
     "a text where a number belongs": (
         {"spec": {"containers": [{"ports": [{"containerPort": "80"}]}]}},
-        "json: cannot unmarshal string into Go struct field ContainerPort.spec.containers.ports.containerPort of type int32",
+        "json: cannot unmarshal string into Go struct field ContainerPort.spec.containers.ports.containerPort "
+        "of type int32",
     ),
     "a number where a text belongs": (
         {"spec": {"containers": [{"image": 1}]}},
@@ -111,10 +112,14 @@ def test_what_a_definition_preserves_is_kept() -> None:
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=2),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["spec", "metadata", "containers", "name", "labels", "env", "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["spec", "metadata", "containers", "name", "labels", "env", "x"]), inner, max_size=3
+        )
+    ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.sampled_from(["spec", "metadata", "status", "x"]), json))
@@ -162,24 +167,30 @@ INVALID: dict[str, tuple[dict[str, Any], list[str]]] = {
     "everything is right": ({"size": 1, "color": "green", "name": "abc", "port": "http", "note": None}, []),
     "a required field is missing": ({}, ["spec.size: Required value"]),
     "a wrong type": (
-        {"size": "1"}, ['spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"'],
+        {"size": "1"},
+        ['spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"'],
     ),
     "a fraction": (
-        {"size": 1.5}, ['spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"'],
+        {"size": 1.5},
+        ['spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"'],
     ),
     "a flag": (
-        {"size": True}, ['spec.size: Invalid value: "boolean": spec.size in body must be of type integer: "boolean"'],
+        {"size": True},
+        ['spec.size: Invalid value: "boolean": spec.size in body must be of type integer: "boolean"'],
     ),
     "null": ({"size": None}, ['spec.size: Invalid value: "null": spec.size in body must be of type integer: "null"']),
     "too small": ({"size": 0}, ["spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"]),
     "too large": ({"size": 10}, ["spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9"]),
     "not in the enumeration": (
-        {"size": 1, "color": "blue"}, ['spec.color: Unsupported value: "blue": supported values: "red", "green"'],
+        {"size": 1, "color": "blue"},
+        ['spec.color: Unsupported value: "blue": supported values: "red", "green"'],
     ),
     "too short and of the wrong form": (
         {"size": 1, "name": "1"},
-        ['spec.name: Invalid value: "1": spec.name in body should be at least 2 chars long',
-         "spec.name: Invalid value: \"1\": spec.name in body should match '^[a-z]+$'"],
+        [
+            'spec.name: Invalid value: "1": spec.name in body should be at least 2 chars long',
+            "spec.name: Invalid value: \"1\": spec.name in body should match '^[a-z]+$'",
+        ],
     ),
     "too long": ({"size": 1, "name": "abcde"}, ["spec.name: Too long: may not be more than 4 bytes"]),
     "neither a number nor a text": (
@@ -187,23 +198,27 @@ INVALID: dict[str, tuple[dict[str, Any], list[str]]] = {
         ['spec.port: Invalid value: "array": spec.port in body must be of type integer,string: "array"'],
     ),
     "no time": (
-        {"size": 1, "when": "now"}, ['spec.when: Invalid value: "now": spec.when in body must be of type date-time: "now"'],
+        {"size": 1, "when": "now"},
+        ['spec.when: Invalid value: "now": spec.when in body must be of type date-time: "now"'],
     ),
     "a repeated item of a set": ({"size": 1, "tags": ["a", "b", "a"]}, ['spec.tags[2]: Duplicate value: "a"']),
     "a repeated key": (
-        {"size": 1, "parts": [{"name": "a"}, {"name": "a"}]}, ['spec.parts[1]: Duplicate value: {"name":"a"}'],
+        {"size": 1, "parts": [{"name": "a"}, {"name": "a"}]},
+        ['spec.parts[1]: Duplicate value: {"name":"a"}'],
     ),
     "too many items": (
-        {"size": 1, "parts": [{"name": name} for name in "abcd"]}, ["spec.parts: Too many: 4: must have at most 3 items"],
+        {"size": 1, "parts": [{"name": name} for name in "abcd"]},
+        ["spec.parts: Too many: 4: must have at most 3 items"],
     ),
     "a field of an item": (
-        {"size": 1, "parts": [{"name": "a"}, {"count": 1}]}, ["spec.parts[1].name: Required value"],
+        {"size": 1, "parts": [{"name": "a"}, {"count": 1}]},
+        ["spec.parts[1].name: Required value"],
     ),
     "a map's value": (
         {"size": 1, "labels": {"a": 1}},
         ['spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string: "integer"'],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", INVALID)
@@ -213,16 +228,21 @@ def test_validation_of_custom_resources(name: str) -> None:
 
 
 COMBINED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
-    "anyOf": ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, ['"spec" must validate at least one schema (anyOf)']),
+    "anyOf": (
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {},
+        ['"spec" must validate at least one schema (anyOf)'],
+    ),
     "oneOf": (
-        {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"a": 1, "b": 1},
+        {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"a": 1, "b": 1},
         ['"spec" must validate one and only one schema (oneOf)'],
     ),
     "not": ({"not": {"required": ["a"]}}, {"a": 1}, ['"spec" must not validate the schema (not)']),
     "allOf": ({"allOf": [{"required": ["a"]}]}, {}, ["Required value"]),
     "minProperties": ({"minProperties": 1}, {}, ["spec in body should have at least 1 properties"]),
     "maxProperties": ({"maxProperties": 0}, {"a": 1}, ["Too many: 1: must have at most 0 items"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", COMBINED)

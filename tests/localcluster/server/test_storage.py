@@ -87,8 +87,10 @@ async def test_a_watch_tells_changes_after_its_revision_in_order() -> None:
     store.remove(key("a"))
     events = await store.watch(kinds.PODS, since=since).batch(1)
     assert [(event.type, event.stored.key.name) for event in events] == [
-        ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a"),
-    ]  # fmt: skip
+        ("MODIFIED", "a"),
+        ("ADDED", "b"),
+        ("DELETED", "a"),
+    ]
     assert events[2].old is not None and events[2].old.object["x"] == 1
     assert int(events[2].stored.object["metadata"]["resourceVersion"]) == store.revision
 
