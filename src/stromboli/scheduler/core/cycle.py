@@ -133,6 +133,7 @@ class Cycle:
             action_names=frozenset(self.policy.actions),
             options=options,
             unsettled=self._unsettled,
+            complain=self.complain,
         )
 
     def _open_jobs(self) -> None:

@@ -106,6 +106,9 @@ class View:
     unsettled: Callable[[], Sequence[Job]] = list
     """Jobs about which this cycle may have something new to say: close hooks look at these and at no others. Every job
     that is not ready is among them."""
+    complain: Callable[[str], None] = lambda text: None
+    """Names a problem that is nobody's request: a queue that cannot be read, an argument that makes no sense. The same
+    text is reported once."""
     samples: list[Sample] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
     refusals: dict[str, Refusal] = field(default_factory=dict)
