@@ -54,11 +54,12 @@ def create(hosts: Sequence[str], now: datetime) -> Bundle:
     return Bundle(_pem(authority), certificate, key, _key_pem(authority_key))
 
 
-def renewed(bundle: Bundle, hosts: Sequence[str], now: datetime) -> Bundle:
+def renewed(bundle: Bundle, hosts: Sequence[str], now: datetime, told: str) -> Bundle:
     """``bundle`` after the next step of renewal; ``bundle`` itself where nothing is due.
 
-    Ask again after clients have been told of changed authorities. Raises :class:`CertificateError` for a bundle that
-    cannot be read; nothing is lost by replacing it with :func:`create`.
+    ``told`` are the authorities that clients have been told to trust: nothing is signed by another one, unless the
+    certificate is of no use as it is. Raises :class:`CertificateError` for a bundle that cannot be read; nothing is
+    lost by replacing it with :func:`create`.
     """
     authorities, certificate = _certificates(bundle.authorities), _certificates(bundle.certificate)[0]
     newest, authority_key = authorities[0], _authority_key(bundle)
@@ -66,7 +67,9 @@ def renewed(bundle: Bundle, hosts: Sequence[str], now: datetime) -> Bundle:
         fresh, fresh_key = _authority(hosts[0], now)
         trusted = [fresh, *(old for old in authorities if old.not_valid_after_utc > now)]
         return replace(bundle, authorities="".join(map(_pem, trusted)), authority_key=_key_pem(fresh_key))
-    if not _is_signed_by(certificate, newest) or _is_due(certificate, now) or not _covers(certificate, hosts):
+    useless = certificate.not_valid_after_utc <= now or not _covers(certificate, hosts)
+    due = _is_due(certificate, now) or not _is_signed_by(certificate, newest)
+    if useless or (due and _pem(newest) in told):
         serving, key = _serving(newest, authority_key, hosts, now)
         return replace(bundle, certificate=serving, key=key)
     if len(authorities) > 1 and any(old.not_valid_after_utc <= now for old in authorities):

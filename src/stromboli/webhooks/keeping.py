@@ -31,8 +31,8 @@ REGISTRATION_RETRY_SECONDS: Final = 1.0
 class CertificateSource(Protocol):
     """Where the certificates come from."""
 
-    async def current(self) -> Bundle:
-        """The certificates to use now. Raises ``CertificateError`` or ``KubeError``."""
+    async def current(self, told: str) -> Bundle:
+        """The certificates to use now, the API server trusting ``told``. Raises ``CertificateError``, ``KubeError``."""
 
 
 class OwnCertificates:
@@ -43,14 +43,12 @@ class OwnCertificates:
     ) -> None:
         self._store, self._hosts, self._now = store, hosts, now
 
-    async def current(self) -> Bundle:
+    async def current(self, told: str) -> Bundle:
         """The stored certificates, made or renewed by one step where that is due."""
-        stored, now = await self._stored(), self._now()
-        wanted = (
-            certificates.create(self._hosts, now) if stored is None else certificates.renewed(stored, self._hosts, now)
-        )
+        stored = await self._stored()
+        wanted = self._renewed(stored, told) if stored else certificates.create(self._hosts, self._now())
         if wanted == stored:
-            return stored
+            return wanted
         saved = await self._store.save(wanted)
         log.debug("certificates written, valid until %s", certificates.expiry(saved).isoformat())
         return saved
@@ -61,11 +59,14 @@ class OwnCertificates:
             stored = await self._store.load()
             if stored is not None:
                 certificates.check(stored)
-                certificates.renewed(stored, self._hosts, self._now())
+                self._renewed(stored, "")
         except CertificateError as error:
             log.warning("stored certificates are replaced: %s", error)
             return None
         return stored
+
+    def _renewed(self, bundle: Bundle, told: str) -> Bundle:
+        return certificates.renewed(bundle, self._hosts, self._now(), told)
 
 
 class GivenCertificates:
@@ -74,7 +75,7 @@ class GivenCertificates:
     def __init__(self, files: MountedCertificates) -> None:
         self._files = files
 
-    async def current(self) -> Bundle:
+    async def current(self, told: str) -> Bundle:
         """The files' present content."""
         bundle = await self._files.load()
         certificates.check(bundle)
@@ -95,6 +96,7 @@ class Keeper:
     ) -> None:
         self.tls, self.endpoints = tls, endpoints
         self._source, self._registrar, self._clock = source, registrar, clock
+        self._told = ""
         self.registered = not endpoints
         """Whether every configuration object has been in order at least once."""
 
@@ -105,6 +107,7 @@ class Keeper:
         """
         for endpoint in self.endpoints:
             await self._register_patiently(endpoint)
+        self._told = self.tls.bundle.authorities
         self.registered = True
 
     async def _register_patiently(self, endpoint: Endpoint) -> None:
@@ -130,25 +133,34 @@ class Keeper:
 
     async def round(self) -> None:
         """Take up changed certificates, then tell the API server. Never raises for what a later round may mend."""
+        await self._take_up()
+        told = [await self._tell(endpoint) for endpoint in self.endpoints]
+        if all(told):
+            self._told = self.tls.bundle.authorities
+
+    async def _take_up(self) -> None:
         try:
-            bundle = await self._source.current()
+            bundle = await self._source.current(self._told)
             if bundle != self.tls.bundle:
                 self.tls.load(bundle)
                 log.info("certificates taken up, valid until %s", certificates.expiry(bundle).isoformat())
         except (CertificateError, KubeError) as error:
             log.error("certificates could not be checked: %s", error)
-        for endpoint in self.endpoints:
-            try:
-                if await self._registrar.register(endpoint, self.tls.bundle.authorities):
-                    log.info("%s updated", endpoint.configuration)
-            except (NotRegistered, KubeError) as error:
-                log.error("%s could not be updated: %s", endpoint.configuration, error)
+
+    async def _tell(self, endpoint: Endpoint) -> bool:
+        try:
+            if await self._registrar.register(endpoint, self.tls.bundle.authorities):
+                log.info("%s updated", endpoint.configuration)
+        except (NotRegistered, KubeError) as error:
+            log.error("%s could not be updated: %s", endpoint.configuration, error)
+            return False
+        return True
 
 
 async def within(seconds: float, source: CertificateSource) -> Bundle:
     """The source's first bundle; raises ``CertificateError`` when it takes longer than ``seconds``."""
     try:
         async with asyncio.timeout(seconds):
-            return await source.current()
+            return await source.current(told="")
     except TimeoutError as error:
         raise CertificateError(f"no certificates within {seconds:g} s") from error

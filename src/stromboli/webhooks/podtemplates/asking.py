@@ -13,12 +13,12 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
 import orjson
 
 from stromboli.api import kinds
-from stromboli.kube.client import Client
+from stromboli.api.kinds import Kind
 from stromboli.kube.errors import ApiError, BadRequest, Invalid, KubeError
 from stromboli.webhooks.errors import FieldError, Reason, sentence
 from stromboli.webhooks.podtemplates import LocalTemplates
@@ -36,11 +36,18 @@ MOST_TEMPLATES: Final = 64
 """Distinct templates of one job that the server is asked about."""
 
 
+class Server(Protocol):
+    """What is needed of a :class:`~stromboli.kube.client.Client`."""
+
+    async def create(self, kind: Kind, obj: JsonObject, *, dry_run: bool) -> JsonObject:
+        """Create an object, or say what would come of it. Raises ``KubeError``."""
+
+
 class AskedTemplates:
     """Judges templates by the local rules and by what the API server has said about them."""
 
-    def __init__(self, client: Client, local: LocalTemplates) -> None:
-        self._client = client
+    def __init__(self, server: Server, local: LocalTemplates) -> None:
+        self._server = server
         self._local = local
         self._answers: OrderedDict[str, tuple[FieldError, ...]] = OrderedDict()
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -78,7 +85,7 @@ class AskedTemplates:
         metadata = {"generateName": f"{PROBE_NAME}-", "namespace": namespace}
         probe = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": template}
         try:
-            await self._client.create(kinds.POD_TEMPLATES, probe, dry_run=True)
+            await self._server.create(kinds.POD_TEMPLATES, probe, dry_run=True)
         except Invalid as error:
             return tuple(_faults(error))
         except BadRequest as error:
