@@ -44,8 +44,11 @@ from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
 from stromboli.scheduler.writing import JobWriter, QueueWriter, by_job
+from stromboli.telemetry import traces
 
 log = logging.getLogger(__name__)
+
+TRACER = traces.tracer(__name__)
 
 SETTLE_SECONDS = 0.05
 """A change that ends an idle pause is seldom alone: pods of a gang come together."""
@@ -140,6 +143,12 @@ class Scheduler:
     async def cycle(self) -> CycleResult:
         """Run one cycle and hand over what it decided."""
         self.cycles += 1
+        with TRACER.start_as_current_span("scheduling cycle", attributes={"cycle": self.cycles}) as span:
+            result = await self._cycle()
+            span.set_attributes({"binds": len(result.binds), "evictions": len(result.evictions)})
+        return result
+
+    async def _cycle(self) -> CycleResult:
         async with self.feed.frozen():
             shard_status = self._shards.look(self.mirror.objects.all(core.NodeShard)) if self._shards else None
             started = self._clock.monotonic()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from stromboli.api import kinds
 from stromboli.kube.errors import NotFound
-from stromboli.testing.builders import node, pod, pod_group
+from stromboli.scheduler.core.policy import DEFAULT_POLICY
+from stromboli.testing.builders import PodGroupBuilder, node, pod, pod_group, queue
 from tests.scheduler.shell.stage import Stage, gang
 
 
@@ -246,3 +248,25 @@ async def test_pod_condition_write_that_fails_is_made_up_for(stage: Stage) -> No
     await stage.start()
     await stage.until(lambda: fault.hits == 2, "failures")
     await stage.until(lambda: stage.condition("job-1"), "condition")
+
+
+async def test_job_of_a_queue_that_does_not_exist_yet_waits_for_it(stage: Stage) -> None:
+    group, member = gang("job", 1)
+    assert isinstance(group, PodGroupBuilder)
+    stage.put(node("n1").offer(cpu=1, memory="8Gi"), group.queue("late"), member)
+    scheduler = await stage.start()
+    await stage.until(lambda: "ns/job" in scheduler.mirror.jobs, "job seen")
+    await stage.cycles(3)
+    assert stage.bound("job") == 0
+    stage.put(queue("late").state("Open"))
+    await stage.until(lambda: stage.bound("job") == 1)
+
+
+async def test_change_of_the_policy_counts_from_the_next_cycle(stage: Stage) -> None:
+    stage.policies.current = replace(DEFAULT_POLICY, actions=("enqueue",))
+    stage.put(node("n1").offer(cpu=1, memory="8Gi"), *gang("job", 1))
+    await stage.start()
+    await stage.cycles(5)
+    assert stage.bound("job") == 0
+    stage.policies.current = DEFAULT_POLICY
+    await stage.until(lambda: stage.bound("job") == 1)
