@@ -140,7 +140,7 @@ def _cluster(
     refuse: Callable[[Task, Rows], Refusals | None],
     concerns: Callable[[Task], bool],
 ) -> Filter:
-    """A filter of pods elsewhere; where it aborts, earlier plain refusals of the node are not reported (quirk, kept)."""
+    """A filter of pods elsewhere; where it aborts, earlier plain refusals are not reported (quirk, kept)."""
     return Filter(name, reasons, refuse, reach=Reach.CLUSTER, concerns=concerns, alone=True)
 
 

@@ -7,24 +7,20 @@ satisfied.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from stromboli.scheduler.core import amounts
-from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, PODS, Floats
+from stromboli.scheduler.core.columns import EPSILON, PODS, Floats
 from stromboli.scheduler.core.plugin import Hooks, Key, Order, Plugin, Victims, Vote
-from stromboli.scheduler.plugins import reservations
+from stromboli.scheduler.plugins import queue_quotas, reservations
+from stromboli.scheduler.plugins.queue_quotas import is_open
 
 if TYPE_CHECKING:
-    from stromboli.api import core
     from stromboli.scheduler.core.records import Job, Queue, Task
     from stromboli.scheduler.core.view import View
-
-OPEN = "Open"
 
 
 @dataclass(slots=True)
@@ -106,7 +102,7 @@ class Proportion(Plugin):
         if queue is None or standing is None:
             return Vote.REJECT
         if not is_open(queue):
-            refuse_closed(self._view, job, queue)
+            queue_quotas.refuse_closed(self._view, job, queue)
             return Vote.REJECT
         wanted = job.min_resources
         if wanted is None:
@@ -115,17 +111,7 @@ class Proportion(Plugin):
         lacking = reservations.exceeded_names(self._view, total, standing.limit, wanted)
         if not lacking:
             return Vote.PERMIT
-        text = ", ".join(f"insufficient {name}" for name in lacking)
-        taken = total - wanted
-        numbers = reservations.numbers(
-            self._view, lacking, wanted, standing.limit, taken, f"queue {queue.name} may hold {{limit}}"
-        )
-        self._view.refuse(
-            job,
-            "QueueQuotaInsufficient",
-            f"{numbers}. Wait for the queue's running work to end, raise its capability, or ask for less.",
-        )
-        self._view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
+        queue_quotas.refuse_quota(self._view, job, queue.name, lacking, standing.limit, total - wanted)
         return Vote.REJECT
 
     def _enqueued(self, job: Job) -> None:
@@ -164,68 +150,21 @@ class Proportion(Plugin):
             measure("queue_weight", standing.weight, queue_name=name)
             measure("queue_overused", float(self._overused(queue)), queue_name=name)
         for what, amount in series.items():
-            measure(f"queue_{what}_milli_cpu", float(amount[CPU]), queue_name=name)
-            measure(f"queue_{what}_memory_bytes", float(amount[MEMORY]), queue_name=name)
-            for column in np.nonzero(amount[MEMORY + 1 :])[0] + MEMORY + 1:
-                resource = self._view.columns.names[column]
-                measure(f"queue_{what}_scalar_resources", float(amount[column]), queue_name=name, resource=resource)
-
-
-def refuse_closed(view: View, job: Job, queue: Queue) -> None:
-    """Says that the queue takes nothing."""
-    state = queue.resource.status.state or "not open yet"
-    view.refuse(job, "QueueNotOpen", f"queue {queue.name} is {state}: it takes no work until it is Open.")
-
-
-def is_open(queue: Queue) -> bool:
-    """Whether the queue takes new work."""
-    return queue.resource.status.state == OPEN
-
-
-def capability_of(spec: core.QueueSpec, view: View) -> Floats:
-    """``spec.capability`` by column, infinite where it says nothing; cpu and memory of zero or less say nothing."""
-    limit = view.columns.vector(amounts.read(spec.capability or {}), missing=np.inf)
-    for column in (CPU, MEMORY):
-        if limit[column] <= 0.0:
-            limit[column] = np.inf
-    return limit
-
-
-def guarantee_of(spec: core.QueueSpec, view: View) -> Floats:
-    """``spec.guarantee.resource`` by column, zero where it says nothing."""
-    return view.columns.vector(amounts.read(spec.guarantee.resource or {}))
-
-
-def per_queue(view: View, amount: Floats) -> defaultdict[int, Floats]:
-    """Sums of a ``[job row, column]`` array over the session's jobs, by queue index."""
-    table = view.job_table
-    sums: defaultdict[int, Floats] = defaultdict(lambda: np.zeros(amount.shape[1]))
-    rows = np.nonzero(table.active[: table.count])[0]
-    if len(rows):
-        indexes, inverse = np.unique(table.queue[rows], return_inverse=True)
-        totals = np.zeros((len(indexes), amount.shape[1]))
-        np.add.at(totals, inverse, amount[rows])
-        sums.update(zip(indexes.tolist(), totals, strict=True))
-    return sums
-
-
-def elastic(view: View) -> Floats:
-    """Per job row what it holds beyond its minimum resources."""
-    table = view.job_table
-    return np.maximum(table.allocated[: table.count] - table.minimum[: table.count], 0.0)
+            queue_quotas.measure(self._view, name, what, amount)
 
 
 def _standings(view: View) -> dict[str, Standing]:
-    guarantees = {name: guarantee_of(queue.resource.spec, view) for name, queue in view.queues.items()}
+    guarantees = {name: queue_quotas.guarantee_of(queue.resource.spec, view) for name, queue in view.queues.items()}
     others = sum(guarantees.values(), start=np.zeros(view.columns.width))
     unpromised = np.maximum(view.total - others, 0.0)
-    reserved, beyond = per_queue(view, reservations.promised(view)), per_queue(view, elastic(view))
+    reserved = queue_quotas.per_queue(view, reservations.promised(view))
+    beyond = queue_quotas.per_queue(view, queue_quotas.elastic(view))
     return {
         name: Standing(
             queue=queue,
             weight=queue.resource.spec.weight,
             guarantee=guarantees[name],
-            limit=np.minimum(unpromised + guarantees[name], capability_of(queue.resource.spec, view)),
+            limit=np.minimum(unpromised + guarantees[name], queue_quotas.capability_of(queue.resource.spec, view)),
             request=queue.allocated + queue.pending,
             deserved=np.zeros(view.columns.width),
             inqueue=reserved[queue.index],

@@ -1,0 +1,98 @@
+"""What queue plugins read and say of queues: state, limits, sums over jobs, refusals, metrics (spec 06 section 9.1)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.scheduler.core import amounts
+from stromboli.scheduler.core.columns import CPU, MEMORY, Floats
+from stromboli.scheduler.plugins import reservations
+
+if TYPE_CHECKING:
+    from stromboli.api import core
+    from stromboli.scheduler.core.records import Job, Queue
+    from stromboli.scheduler.core.tables import Bools
+    from stromboli.scheduler.core.view import View
+
+OPEN = "Open"
+
+
+def is_open(queue: Queue) -> bool:
+    """Whether the queue takes new work."""
+    return queue.resource.status.state == OPEN
+
+
+def capability_of(spec: core.QueueSpec, view: View) -> Floats:
+    """``spec.capability`` by column, infinite where it says nothing; cpu and memory of zero or less say nothing."""
+    limit = view.columns.vector(amounts.read(spec.capability or {}), missing=np.inf)
+    for column in (CPU, MEMORY):
+        if limit[column] <= 0.0:
+            limit[column] = np.inf
+    return limit
+
+
+def guarantee_of(spec: core.QueueSpec, view: View) -> Floats:
+    """``spec.guarantee.resource`` by column, zero where it says nothing."""
+    return view.columns.vector(amounts.read(spec.guarantee.resource or {}))
+
+
+def per_queue(view: View, amount: Floats) -> defaultdict[int, Floats]:
+    """Sums of a ``[job row, column]`` array over the session's jobs, by queue index."""
+    table = view.job_table
+    sums: defaultdict[int, Floats] = defaultdict(lambda: np.zeros(amount.shape[1]))
+    rows = np.nonzero(table.active[: table.count])[0]
+    if len(rows):
+        indexes, inverse = np.unique(table.queue[rows], return_inverse=True)
+        totals = np.zeros((len(indexes), amount.shape[1]))
+        np.add.at(totals, inverse, amount[rows])
+        sums.update(zip(indexes.tolist(), totals, strict=True))
+    return sums
+
+
+def elastic(view: View) -> Floats:
+    """Per job row what it holds beyond its minimum resources."""
+    table = view.job_table
+    return np.maximum(table.allocated[: table.count] - table.minimum[: table.count], 0.0)
+
+
+def deserved_of(spec: core.QueueSpec, view: View) -> Floats:
+    """``spec.deserved`` by column, zero where it says nothing."""
+    return view.columns.vector(amounts.read(spec.deserved or {}))
+
+
+def named(resources: Mapping[str, str | int | float], view: View) -> Bools:
+    """Which columns a resource list names, with zero amounts as well."""
+    result = np.zeros(view.columns.width, dtype=bool)
+    result[[view.columns.intern(name) for name in amounts.read(resources)]] = True
+    return result
+
+
+def refuse_closed(view: View, job: Job, queue: Queue) -> None:
+    """Says that the queue takes nothing."""
+    state = queue.resource.status.state or "not open yet"
+    view.refuse(job, "QueueNotOpen", f"queue {queue.name} is {state}: it takes no work until it is Open.")
+
+
+def refuse_quota(view: View, job: Job, holder: str, lacking: list[str], limit: Floats, taken: Floats) -> None:
+    """Says what the queue (``holder``) lacks for the job, as an event and, with numbers, for its condition."""
+    assert job.min_resources is not None
+    numbers = reservations.numbers(view, lacking, job.min_resources, limit, taken, f"queue {holder} may hold {{limit}}")
+    advice = "Wait for the queue's running work to end, raise its capability, or ask for less."
+    view.refuse(job, "QueueQuotaInsufficient", f"{numbers}. {advice}")
+    text = ", ".join(f"insufficient {name}" for name in lacking)
+    view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
+
+
+def measure(view: View, queue: str, what: str, amount: Floats) -> None:
+    """One family of amounts of a queue as metrics; infinite amounts are left out."""
+    for basic, series in ((CPU, "milli_cpu"), (MEMORY, "memory_bytes")):
+        if np.isfinite(amount[basic]):
+            view.measure(f"queue_{what}_{series}", float(amount[basic]), queue_name=queue)
+    for column in np.nonzero(amount)[0].tolist():
+        if column not in (CPU, MEMORY) and np.isfinite(amount[column]):
+            resource = view.columns.names[column]
+            view.measure(f"queue_{what}_scalar_resources", float(amount[column]), queue_name=queue, resource=resource)
