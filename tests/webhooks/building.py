@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 import orjson
 
@@ -13,6 +14,8 @@ from stromboli.webhooks.endpoints import BY_PATH
 from stromboli.webhooks.podtemplates import LocalTemplates
 from stromboli.webhooks.reviews import Request, Verdict
 from stromboli.webhooks.shapes import JsonObject, Queue, read
+
+T = TypeVar("T")
 
 
 def container(name: str = "main", **members: Any) -> JsonObject:
@@ -96,6 +99,13 @@ def decide(
     """The verdict on an object that went through bytes."""
     asked = reviews.parse(review(request(path, obj, old, operation=operation, name=name)))
     return reviews.decide(BY_PATH[path], asked, context_of(asked, known, settings, groups))
+
+
+async def eventually(condition: Callable[[], Awaitable[T]]) -> T:
+    """The condition's first true outcome; the test's time-out is the deadline."""
+    while not (outcome := await condition()):  # noqa: ASYNC110 - there is no event for what the other side does
+        await asyncio.sleep(0.01)
+    return outcome
 
 
 def context_of(

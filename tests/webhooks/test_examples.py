@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def endpoints_of(obj: JsonObject) -> list[Endpoint]:
     return sorted(found, key=lambda endpoint: not endpoint.mutating)
 
 
+@cache
 def known() -> KnownCluster:
     """Every queue that a manifest brings or asks for, open."""
     names: set[str] = set()

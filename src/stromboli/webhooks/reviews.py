@@ -31,7 +31,9 @@ class BadReview(Exception):
     """A body that is no AdmissionReview; the text is for the caller."""
 
 
-class _Resource(Shape, frozen=True):
+class Resource(Shape, frozen=True):
+    """What a request is about."""
+
     group: str = ""
     version: str = ""
     resource: str = ""
@@ -44,7 +46,7 @@ class Request(Shape, frozen=True):
     operation: str = ""
     name: str = ""
     namespace: str = ""
-    resource: _Resource = _Resource()
+    resource: Resource = Resource()
     object: JsonObject | None = None
     old_object: JsonObject | None = None
 
