@@ -75,7 +75,8 @@ async def test_apply_creates_what_is_not_there(client: Client) -> None:
 async def test_a_list_follows_its_pages_and_names_its_items_kind(client: Client, server: FakeApiServer) -> None:
     for number in range(7):
         server.put(kinds.PODS, pod(f"p{number}"))
-    pages = [page async for page in client.pages(kinds.PODS, limit=3)]
+    version = str(server.memory.version)
+    pages = [page async for page in client.pages(kinds.PODS, limit=3, resource_version=version)]
     assert [len(page.raw_items) for page in pages] == [3, 3, 1]
     assert [page.remaining for page in pages] == [4, 1, None]
     listed = await client.list(kinds.PODS, "default")

@@ -197,6 +197,8 @@ async def test_many_different_messages_of_one_reason_are_combined_until_it_is_qu
     assert shown[:10] == [f"message {number}" for number in range(10)]
     assert shown[-1] == f"{COMBINED}message 14"
     assert len({one.name for one in series[10:] if one}) == 1
+    known = correlator.correlate(POD, "Normal", "Waiting", "message 3")
+    assert known and (known.message, known.count) == ("message 3", 2)
     await clock.sleep(700)
     fresh = correlator.correlate(POD, "Normal", "Waiting", "message 99")
     assert fresh and fresh.message == "message 99"

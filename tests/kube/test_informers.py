@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.api import kinds
 from stromboli.kube import json
@@ -18,18 +21,26 @@ from stromboli.kube.errors import NotSynced
 from stromboli.kube.informers import Informer, wait_all_synced
 from stromboli.kube.json import JsonObject
 from stromboli.kube.retrying import Backoff
-from stromboli.kube.watching import Pace
+from stromboli.kube.watching import Changed, Listed, ListingEnded, ListingStarted, Pace
+from stromboli.kube.wire import WatchEvent
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.waiting import eventually
 from tests.kube.objects import pod
 
 
 class Diary:
-    """What a handler was told, and whether it makes sense."""
+    """What a handler was told, and what in it makes no sense.
+
+    An informer shields itself from handlers that raise, so complaints are collected, and looked at after each test.
+    """
+
+    written: ClassVar[list[Diary]] = []
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str, str]] = []
         self.alive: dict[str, tuple[str, int]] = {}
+        self.complaints: list[str] = []
+        Diary.written.append(self)
 
     def attach(self, informer: Informer[JsonObject]) -> Diary:
         informer.add_handler(on_add=self.add, on_update=self.update, on_delete=self.delete)
@@ -37,25 +48,37 @@ class Diary:
 
     def add(self, obj: JsonObject) -> None:
         name, uid, version = _facts(obj)
-        assert name not in self.alive, f"{name} was added twice"
+        self._expect(name not in self.alive, f"{name} was added twice")
         self.alive[name] = uid, version
         self.entries.append(("add", name, uid))
 
     def update(self, old: JsonObject, new: JsonObject) -> None:
         name, uid, version = _facts(new)
-        assert self.alive[name] == _facts(old)[1:], f"{name} was not updated from its last known state"
-        assert uid == self.alive[name][0], f"{name} changed its UID in an update"
-        assert version > self.alive[name][1], f"{name} went back in time"
+        was = self.alive.get(name, ("", 0))
+        self._expect(was == _facts(old)[1:], f"{name} was not updated from its last known state")
+        self._expect(uid == was[0], f"{name} changed its UID in an update")
+        self._expect(version > was[1], f"{name} did not become newer in an update")
         self.alive[name] = uid, version
         self.entries.append(("update", name, uid))
 
     def delete(self, obj: JsonObject) -> None:
         name, uid, _ = _facts(obj)
-        assert self.alive.pop(name)[0] == uid, f"{name}: somebody else was deleted"
+        self._expect(self.alive.pop(name, ("",))[0] == uid, f"{name}: somebody else was deleted")
         self.entries.append(("delete", name, uid))
 
     def kinds_of(self, name: str) -> list[str]:
         return [what for what, who, _ in self.entries if who == name]
+
+    def _expect(self, truth: bool, complaint: str) -> None:
+        if not truth:
+            self.complaints.append(complaint)
+
+
+@pytest.fixture(autouse=True)
+def what_was_told_makes_sense() -> Iterator[None]:
+    Diary.written.clear()
+    yield
+    assert [complaint for diary in Diary.written for complaint in diary.complaints] == []
 
 
 def _facts(obj: JsonObject) -> tuple[str, str, int]:
@@ -474,3 +497,108 @@ async def test_memory_stays_flat_over_many_changes(client: Client, server: FakeA
     assert informer.store._indexes["step"]._values == {}
     assert len(informer._deleted) <= 1024
     assert informer._listing == set()
+
+
+# -- any delivery of a history, without a server ---------------------------------------------------------------------
+
+
+class History:
+    """What happens to three objects of one kind, as watch events in their true order."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, JsonObject]] = []
+        self.present: dict[str, JsonObject] = {}
+        self._uids = 0
+
+    def happen(self, name: str, what: str) -> None:
+        """``write`` creates or changes; ``delete`` ends; ``leave`` ends for the selection only."""
+        version = str(len(self.events) + 1)
+        if what == "write":
+            known = name in self.present and "gone" not in self.present[name]
+            returning = self.present.get(name, {}).get("gone") == "left"
+            if not known and not returning:
+                self._uids += 1
+            uid = self.present[name]["metadata"]["uid"] if known or returning else f"uid-{self._uids}"
+            obj: JsonObject = {"metadata": {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": version}}
+            self.events.append(("MODIFIED" if known else "ADDED", obj))
+            self.present[name] = obj
+        elif name in self.present and "gone" not in self.present[name]:
+            last = self.present[name]["metadata"] | {"resourceVersion": version}
+            self.events.append(("DELETED", {"metadata": last}))
+            self.present[name] = {"metadata": last, "gone": "left" if what == "leave" else "deleted"}
+
+    def alive(self) -> list[tuple[str, str, int]]:
+        return sorted(_facts(obj) for obj in self.present.values() if "gone" not in obj)
+
+
+OCCURRENCES = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["write", "write", "end"])), max_size=30)
+
+
+def informer_without_server(*, selective: bool) -> Informer[JsonObject]:
+    unused: Any = None
+    selector = "app=web" if selective else None
+    return Informer(unused, kinds.PODS, json.decode_object, label_selector=selector, pace=quick())
+
+
+def tell(informer: Informer[JsonObject], event: tuple[str, JsonObject]) -> None:
+    informer.take(Changed(WatchEvent(event[0], json.encode(event[1]))))
+
+
+@pytest.mark.parametrize("selective", [False, True], ids=["everything", "a selection"])
+@given(occurrences=OCCURRENCES, data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_duplicates_and_wrong_order_end_where_the_true_order_ends(
+    selective: bool, occurrences: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    history = History()
+    for name, what in occurrences:
+        history.happen(name, what if what == "write" else "leave" if selective else "delete")
+    delayed = data.draw(st.lists(st.integers(0, 3), min_size=len(history.events), max_size=len(history.events)))
+    order = sorted(range(len(history.events)), key=lambda number: number + delayed[number] * 1.5)
+    twice = data.draw(st.sets(st.sampled_from(order) if order else st.nothing()))
+
+    informer = informer_without_server(selective=selective)
+    diary = Diary().attach(informer)
+    for number in order:
+        for _ in range(2 if number in twice else 1):
+            tell(informer, history.events[number])
+    assert sorted(_facts(obj) for obj in informer.store) == history.alive()
+    assert sorted((name, *facts) for name, facts in diary.alive.items()) == history.alive()
+    assert diary.complaints == []
+
+
+@given(before=OCCURRENCES, missed=OCCURRENCES, page_by_page=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_listing_after_a_gap_ends_where_watching_would_have(
+    before: list[tuple[str, str]], missed: list[tuple[str, str]], page_by_page: bool
+) -> None:
+    history, informer = History(), informer_without_server(selective=False)
+    diary = Diary().attach(informer)
+    for name, what in before:
+        history.happen(name, "write" if what == "write" else "delete")
+    for event in history.events:
+        tell(informer, event)
+    told = len(diary.entries)
+    seen = len(history.events)
+    for name, what in missed:
+        history.happen(name, "write" if what == "write" else "delete")
+    for _ in range(2 if page_by_page else 1):  # a listing that breaks off half-way is begun again
+        informer.take(ListingStarted())
+        for obj in history.present.values():
+            if "gone" not in obj:
+                informer.take(Listed(json.encode(obj)))
+    informer.take(ListingEnded(str(len(history.events))))
+    assert sorted(_facts(obj) for obj in informer.store) == history.alive()
+    assert diary.complaints == []
+    if len(history.events) == seen:
+        assert len(diary.entries) == told, "a listing without news is no news"
+
+
+def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
+    informer = informer_without_server(selective=False)
+    for version in ("abc", "abd", "abb"):
+        obj = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": version}}
+        tell(informer, ("MODIFIED", obj))
+        stored = informer.store.entry(("ns", "a"))
+        assert stored and stored.identity.resource_version == version
+        assert informer._position.resource_version == version

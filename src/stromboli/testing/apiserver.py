@@ -240,6 +240,8 @@ class FakeApiServer:
     def _list(self, request: web.Request, target: Target) -> JsonObject:
         token, limit = request.query.get("continue", ""), int(request.query.get("limit") or 0)
         if token:
+            if request.query.get("resourceVersion"):
+                raise ValueError("specifying resource version is not allowed when using continue")
             if token not in self._snapshots:
                 raise refuse(410, "Expired", "The provided continue parameter is too old; list again")
             version, rest = self._snapshots[token]
