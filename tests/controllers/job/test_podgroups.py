@@ -174,20 +174,20 @@ def test_the_gate(phase: str, want: bool) -> None:
 
 
 def test_the_latest_true_condition_is_told_unless_all_is_scheduled() -> None:
-    waiting = {
-        "type": "Unschedulable",
-        "status": "True",
-        "message": "100% full",
-        "lastTransitionTime": "2026-01-01T00:00:01Z",
-    }
-    fine = {"type": "Scheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:02Z"}
-    old = {"type": "Scheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    def condition(type: str, second: int) -> dict[str, str]:
+        when = f"2026-01-01T00:00:0{second}Z"
+        return {"type": type, "status": "True", "message": "100% full", "lastTransitionTime": when}
+
+    waiting, fine, old = condition("Unschedulable", 1), condition("Scheduled", 2), condition("Scheduled", 0)
 
     def told(*conditions: dict[str, str]) -> str | None:
         found = podgroups.complaint(from_builtins(PodGroup, {"metadata": {}, "status": {"conditions": conditions}}))
-        return found.message if found else None
+        return f"{found[0]}: {found[1]}" if found else None
 
-    assert told(waiting, old) == "100% full"
+    refused = {**condition("Admitted", 3), "status": "False"}
+    assert told(waiting, old) == "unschedulable: 100% full"
+    assert told(waiting, refused) == "not admitted: 100% full"
+    assert told(condition("Admitted", 3)) is None
     assert told(waiting, fine) is None
     assert told() is None
     assert told({**waiting, "status": "False"}) is None

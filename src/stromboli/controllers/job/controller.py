@@ -170,7 +170,7 @@ class JobController:
             self._controller.enqueue((group.namespace, owner.name))
 
     def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
-        if (old.status.phase, old.spec, old.deleting) != (new.status.phase, new.spec, new.deleting):
+        if _news(old) != _news(new):
             self._group_seen(new)
 
     def _queue_seen(self, queue: Queue) -> None:
@@ -286,6 +286,12 @@ def _own_fault(error: Exception) -> bool:
     if isinstance(error, Conflict | NotFound | TooManyRequests | ServerError):
         return False
     return isinstance(error, ApiError | Refused)
+
+
+def _news(group: PodGroup) -> tuple[object, ...]:
+    """What of a PodGroup matters to its job; times and cycle numbers do not."""
+    told = [(one.type, one.status, one.reason) for one in group.status.conditions]
+    return group.status.phase, group.spec, group.deleting, told
 
 
 def _state(job: JsonObject) -> tuple[object, object]:

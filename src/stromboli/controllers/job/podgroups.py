@@ -26,6 +26,7 @@ from stromboli.controllers import usage
 from stromboli.controllers.job import pods
 from stromboli.kube.json import JsonObject
 
+_FINE = frozenset({"Scheduled", "Admitted"})
 NOT_ADMITTED = frozenset({"", "Pending"})
 
 
@@ -178,8 +179,17 @@ def _fill(limits: Sequence[int], wanted: int) -> list[int]:
     return taken
 
 
-def complaint(group: PodGroup) -> PodGroupCondition | None:
-    """The condition to tell the job's owner about: the latest true one, unless it says that all is scheduled."""
-    true = [condition for condition in group.status.conditions if condition.status == "True"]
-    latest = max(true, key=lambda condition: timestamp(condition.last_transition_time), default=None)
-    return None if latest is None or latest.type == "Scheduled" else latest
+def complaint(group: PodGroup) -> tuple[str, str] | None:
+    """What to tell the job's owner about the group: ``(what, why)``, or None when all is scheduled.
+
+    The latest condition that says something: a true one, or an admission that was refused.
+    """
+    telling = [one for one in group.status.conditions if one.status == "True" or _refused(one)]
+    latest = max(telling, key=lambda one: timestamp(one.last_transition_time), default=None)
+    if latest is None or latest.type in _FINE and not _refused(latest):
+        return None
+    return "not admitted" if _refused(latest) else latest.type.lower(), latest.message
+
+
+def _refused(condition: PodGroupCondition) -> bool:
+    return condition.type == "Admitted" and condition.status == "False"

@@ -125,10 +125,9 @@ def _pod_group(view: Observed) -> list[Operation]:
         made.append(PatchPodGroup(view.group.name, patch))
     told = podgroups.complaint(view.group)
     if told is not None:
-        subject = f"PodGroup {view.job.namespace}:{view.job.name}"
-        made.append(
-            RecordEvent(EventType.WARNING, "PodGroupPending", f"{subject} {told.type.lower()}, reason: {told.message}")
-        )
+        what, why = told
+        text = f"PodGroup {view.job.namespace}:{view.job.name} {what}, reason: {why}"
+        made.append(RecordEvent(EventType.WARNING, "PodGroupPending", text))
     return made
 
 
