@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cmp_to_key
-from typing import Any
 
 import numpy as np
 
+from stromboli.scheduler.core import victim_order
 from stromboli.scheduler.core.columns import EPSILON, Floats
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.fit_errors import FitErrors
@@ -81,10 +80,8 @@ class VictimQueue:
     """Victims in the order in which they go, by keys as they are at each turn (spec 04 section 28.3)."""
 
     def __init__(self, cycle: Cycle, victims: Iterable[Task], preemptor: Job) -> None:
-        self._cycle = cycle
         self._left = list(victims)
-        self._preemptor = preemptor
-        self._key: Callable[[Task], Any] = cmp_to_key(self._compare)
+        self._key = victim_order.key(cycle.combination, preemptor)
 
     def __bool__(self) -> bool:
         return bool(self._left)
@@ -94,30 +91,6 @@ class VictimQueue:
         first = min(self._left, key=self._key)
         self._left.remove(first)
         return first
-
-    def _compare(self, left: Task, right: Task) -> int:
-        return -1 if self._goes_first(left, right) else 1
-
-    def _goes_first(self, left: Task, right: Task) -> bool:
-        theirs, others = left.job, right.job
-        if theirs is others or (theirs is None and others is None):
-            return self._later_task(left, right)
-        if theirs is None or others is None:
-            return theirs is None
-        mine, queue, other_queue = self._preemptor.queue, theirs.queue, others.queue
-        if mine is None or queue is None or other_queue is None or queue is other_queue:
-            return self._later_job(left, right)
-        return self._cycle.combination.victim_queue_compare(queue, other_queue, mine) < 0
-
-    def _later_job(self, left: Task, right: Task) -> bool:
-        assert left.job is not None and right.job is not None
-        key = self._cycle.combination.job_ordering.plugin_key
-        mine, other = key(left.job), key(right.job)
-        return mine > other if mine != other else self._later_task(left, right)
-
-    def _later_task(self, left: Task, right: Task) -> bool:
-        key = self._cycle.combination.task_ordering.key
-        return key(left) > key(right)
 
 
 def candidates(node: Node, allowed: Callable[[Task], bool]) -> Sequence[Task]:

@@ -161,6 +161,11 @@ class Combination:
                 return all(hook(job) for hook in hooks)
         return False
 
+    def gate_removed(self, task: Task) -> None:
+        """Tells every plugin that the queue-allocation gate of a task is to be removed."""
+        for hook in self._collect("gate_removed", None):
+            hook(task)
+
     def overused(self, queue: Queue) -> bool:
         """Whether the queue gets nothing more."""
         return any(hook(queue) for hook in self._overused_hooks)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from stromboli.api import core
-from stromboli.scheduler.core import admitting, closing, opening
+from stromboli.scheduler.core import admitting, closing, opening, victim_order
 from stromboli.scheduler.core.accounting import Holding
 from stromboli.scheduler.core.acting import Action
 from stromboli.scheduler.core.combining import Combination, Member
@@ -134,6 +134,7 @@ class Cycle:
             options=options,
             unsettled=self._unsettled,
             complain=self.complain,
+            in_victim_order=lambda job, tasks: sorted(tasks, key=victim_order.key(self.combination, job)),
         )
 
     def _open_jobs(self) -> None:
@@ -214,6 +215,7 @@ class Cycle:
     def remove_gate(self, task: Task) -> None:
         """Asks for the queue-allocation gate of a pod to be removed."""
         self.result.gate_removals.append(closing.ref(task))
+        self.combination.gate_removed(task)
 
     # Closing
 

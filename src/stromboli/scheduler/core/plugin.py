@@ -207,7 +207,9 @@ class Hooks:
     sub_job_pipelined: Callable[[SubJob], Vote] | None = None
     job_enqueueable: Callable[[Job], Vote] | None = None
     job_enqueued: Callable[[Job], None] | None = None
-    """The one hook that keeps books outside the journal: the job has been admitted."""
+    """The job has been admitted. This and ``gate_removed`` keep books outside the journal."""
+    gate_removed: Callable[[Task], None] | None = None
+    """The queue had room for the task, whose queue-allocation gate is to be removed (spec 04 section 33)."""
     job_starving: Callable[[Job], bool] | None = None
     overused: Callable[[Queue], bool] | None = None
     allocatable: Callable[[Queue, Task], bool] | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.scheduler.core.columns import Columns, Floats
-from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue, Shape
+from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue, Shape, Task
 from stromboli.scheduler.core.tables import JobTable, NodeTable, Rows
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ class View:
     unsettled: Callable[[], Sequence[Job]] = list
     """Jobs about which this cycle may have something new to say: close hooks look at these and at no others. Every job
     that is not ready is among them."""
+    in_victim_order: Callable[[Job, Sequence[Task]], list[Task]] = lambda preemptor, tasks: list(tasks)
+    """Victims in the order in which they go for a job (spec 04 section 28.3); not to be asked while plugins open."""
     complain: Callable[[str], None] = lambda text: None
     """Names a problem that is nobody's request: a queue that cannot be read, an argument that makes no sense. The same
     text is reported once."""
