@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.api import core
 from stromboli.scheduler.actions import ACTIONS
-from stromboli.scheduler.core import closing
+from stromboli.scheduler.core import closing, loads
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.plugin import Plugin
@@ -47,8 +47,6 @@ def call_differences(case: JsonObject) -> list[str]:
     """A session that is only opened, asked and closed."""
     from tests.scheduler.plugins import probing  # needs this module itself
 
-    if case["input"].get("nodeUsage"):
-        raise NotApplicable("sets node usage behind the back of the cache")
     for call in case["observed"].get("calls") or ():
         if any(isinstance(value, dict) and "inline" in value for value in _values(call["args"])):
             raise NotApplicable("asks about a job that is not in the session")
@@ -96,17 +94,31 @@ def open_cycle(case: JsonObject, mirror: Mirror, policy: Policy) -> Cycle:
     """A cycle at the time of the vector, restricted to its shard."""
     shard = case["input"].get("shard") or {}
     options: JsonObject = case["input"].get("options") or {}
+    now = core.timestamp(case["now"]) if case.get("now") else 1_800_000_000.0
     return Cycle(
         mirror,
         policy,
-        core.timestamp(case["now"]) if case.get("now") else 1_800_000_000.0,
+        now,
         session_id=case["id"],
         plugins=PLUGINS,
         actions=ACTIONS,
         shard=frozenset(shard["nodes"] or ()) if shard else None,
         shard_mode=shard.get("mode", "none"),
-        options={"feature-gates": case["input"].get("featureGates") or {}, **options},
+        options={
+            "feature-gates": case["input"].get("featureGates") or {},
+            loads.OPTION: node_loads(case["input"].get("nodeUsage") or {}, now),
+            **options,
+        },
     )
+
+
+def node_loads(usage: JsonObject, now: float) -> dict[str, loads.NodeLoad]:
+    """The vector's load metrics; nodes that never reported have none."""
+    return {
+        node: loads.NodeLoad(now - given["metricsAgeSeconds"], given["cpuUsageAvg"], given["memUsageAvg"])
+        for node, given in usage.items()
+        if given["metricsAgeSeconds"] is not None
+    }
 
 
 def refuse_problems(result: CycleResult) -> None:

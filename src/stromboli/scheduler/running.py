@@ -27,7 +27,7 @@ from stromboli.scheduler.binding import Binder
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core import cycle as core_cycle
-from stromboli.scheduler.core import reading
+from stromboli.scheduler.core import loads, reading
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
 from stromboli.scheduler.eventing import PodEvents
@@ -37,6 +37,7 @@ from stromboli.scheduler.feeding import Feed
 from stromboli.scheduler.gating import GateRemover
 from stromboli.scheduler.measuring import Measuring
 from stromboli.scheduler.metrics import SchedulerMetrics
+from stromboli.scheduler.node_loads import Loads
 from stromboli.scheduler.options import Environment, Options
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.registering import Registry
@@ -111,6 +112,7 @@ class Scheduler:
             clock=clock,
         )
         self._gates = GateRemover(client, workers=options.gate_removal_worker_num, clock=clock)
+        self._loads = Loads(client, lambda: policies.current.metrics, self._node_names, clock=clock)
         self._shards = Shards(options.scheduler_sharding_name) if options.shards else None
         self._shard_writer = ShardWriter(client, options.scheduler_sharding_name, clock=clock)
 
@@ -124,15 +126,9 @@ class Scheduler:
         await ensure_queues(self._client, self._options.default_queue, clock=self._clock)
         async with asyncio.TaskGroup() as tasks:
             for part in (
-                *(self._recorder.run, self._binder.run, self._evictor.run, self._resync.run),
-                *(
-                    self._jobs.run,
-                    self._queues.run,
-                    self._gates.run,
-                    self._shard_writer.run,
-                    self.cache.run,
-                    self._policies.follow,
-                ),
+                *(self._recorder.run, self._binder.run, self._evictor.run, self._resync.run, self._jobs.run),
+                *(self._queues.run, self._gates.run, self._shard_writer.run, self._loads.run),
+                *(self.cache.run, self._policies.follow),
             ):
                 tasks.create_task(part())
             with garbage.left_alone():
@@ -189,6 +185,7 @@ class Scheduler:
         options = self._options
         return {
             holding.OPTION: held,
+            loads.OPTION: self._loads.known,
             "feature-gates": options.feature_gates,
             "csi-storage": options.csi_storage,
             "ignored-provisioners": tuple(options.ignored_provisioners),
@@ -251,6 +248,9 @@ class Scheduler:
         self.feed.submit(self.mirror.delete_pod, task.key, task.uid)
 
     # Objects
+
+    def _node_names(self) -> list[str]:
+        return [node.name for node in self.mirror.node_list if node is not None]
 
     def added(self, obj: core.Object) -> None:
         """The mirror has a new object."""
