@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stromboli.scheduler.actions import allocate, backfill, enqueue, preempt, reclaim, shuffle
+from stromboli.scheduler.actions import (
+    allocate,
+    backfill,
+    enqueue,
+    gangpreempt,
+    gangreclaim,
+    preempt,
+    reclaim,
+    shuffle,
+)
 from stromboli.scheduler.core.acting import Action
 
 ACTIONS: Mapping[str, Action] = {
@@ -13,6 +22,8 @@ ACTIONS: Mapping[str, Action] = {
     "backfill": backfill.backfill,
     "preempt": preempt.preempt,
     "reclaim": reclaim.reclaim,
+    "gangpreempt": gangpreempt.gangpreempt,
+    "gangreclaim": gangreclaim.gangreclaim,
     "shuffle": shuffle.shuffle,
 }
 """Actions by the names used in policy files."""

@@ -396,6 +396,17 @@ class Evaluation:
         """Candidates with those of the own shard first when sharding is soft, in node-list order otherwise."""
         return np.concatenate(self._by_shard(candidates))
 
+    def choose_for_eviction(self, rows: Rows, random: Random | None) -> int | None:
+        """The best node among rows, given that refusals which eviction may help do not count; idle resources first."""
+        candidates = self.passes_for_eviction(rows)
+        idle = candidates[self.fits_idle[candidates]]
+        later = candidates[self.fits_future[candidates] & ~self.fits_idle[candidates]]
+        for group in (idle, later):
+            row = self.best_of(group, random)
+            if row is not None:
+                return row
+        return None
+
     def _by_shard(self, candidates: Rows) -> list[Rows]:
         if self._view.shard_mode != "soft" or self._view.shard is None:
             return [candidates]
