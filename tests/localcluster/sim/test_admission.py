@@ -248,11 +248,87 @@ async def test_quotas_of_other_objects() -> None:
         )
 
 
-async def test_scopes() -> None:
+SCOPES: dict[str, tuple[Object, Object, bool]] = {
+    "best effort": ({"scopes": ["BestEffort"]}, {}, True),
+    "not best effort": ({"scopes": ["BestEffort"]}, {"resources": CPU}, False),
+    "has requests": ({"scopes": ["NotBestEffort"]}, {"resources": CPU}, True),
+    "ends by itself": ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 5}, True),
+    "does not end by itself": ({"scopes": ["NotTerminating"]}, {}, True),
+    "one scope of two": ({"scopes": ["NotTerminating", "NotBestEffort"]}, {}, False),
+    "of a class": (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
+        {"priorityClassName": "high"},
+        True,
+    ),
+    "of another class": (
+        {
+            "scopeSelector": {
+                "matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]
+            }
+        },
+        {"priorityClassName": "high"},
+        False,
+    ),
+    "of any class": (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}},
+        {"priorityClassName": "high"},
+        True,
+    ),
+    "of no class": (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "DoesNotExist"}]}},
+        {"priorityClassName": "high"},
+        False,
+    ),
+    "by a selector": (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort", "operator": "Exists"}]}},
+        {},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("scope", "spec", "counts"), SCOPES.values(), ids=SCOPES.keys())
+async def test_scopes(scope: Object, spec: Object, counts: bool) -> None:
     async with simulation() as cluster:
-        await cluster.create(quota({"pods": "0"}, scopes=["BestEffort"]))
-        await refused(cluster, pod("a"))
-        await cluster.create(pod("b", resources=CPU))
+        await cluster.create(priority_class("high", 9))
+        await cluster.create(quota({"pods": "0"}, **scope))
+        if counts:
+            assert "exceeded quota" in (await refused(cluster, pod("p", **spec))).message
+        else:
+            await cluster.create(pod("p", **spec))
+
+
+async def test_storage_of_claims_counts() -> None:
+    async with simulation() as cluster:
+        await cluster.create(quota({"requests.storage": "3Gi", "persistentvolumeclaims": "5"}))
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+        claim: Object = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec}
+        await cluster.create({**claim, "metadata": {"name": "a"}})
+        error = await refused(cluster, {**claim, "metadata": {"name": "b"}})
+        assert error.message == (
+            'persistentvolumeclaims "b" is forbidden: exceeded quota: q, requested: requests.storage=2Gi, '
+            "used: requests.storage=2Gi, limited: requests.storage=3Gi"
+        )
+
+
+async def test_the_largest_init_container_counts() -> None:
+    async with simulation() as cluster:
+        await cluster.create(quota({"requests.cpu": "3"}))
+        init = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "4"}}}]
+        error = await refused(cluster, pod("p", resources=CPU, initContainers=init))
+        assert "requested: requests.cpu=4, used: requests.cpu=0" in error.message
+
+
+async def test_objects_of_any_group_can_be_counted() -> None:
+    async with simulation() as cluster:
+        await cluster.create(quota({"count/deployments.apps": "0"}))
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"selector": {"matchLabels": labels}, "template": template}
+        error = await refused(
+            cluster, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+        )
+        assert "requested: count/deployments.apps=1" in error.message
 
 
 async def test_a_dry_run_counts_for_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -14,6 +15,7 @@ import orjson
 import pytest
 import yaml
 
+from stromboli.localcluster.bootstrap import ManifestError
 from stromboli.localcluster.options import ClusterSettings
 from stromboli.localcluster.server import DataDirectoryInUse, LocalCluster
 from stromboli.localcluster.statefile import StateFileError
@@ -212,10 +214,25 @@ async def test_manifests_are_created_at_start(tmp_path: Path) -> None:
         assert (await caller.call("GET", "/api/v1/namespaces/ns/configmaps/a"))[0] == 200
 
 
-async def test_a_bad_manifest_is_named(tmp_path: Path) -> None:
+BAD_MANIFESTS = {
+    "a kind that is not served": (
+        "{kind: Thing, apiVersion: example.com/v1, metadata: {name: t}}",
+        'bad.yaml: no matches for kind "Thing" in version "example.com/v1"',
+    ),
+    "not YAML": ("a: [", "bad.yaml: not YAML"),
+    "no object": ("- 5", "bad.yaml: expected an object with apiVersion, kind and metadata"),
+    "an object that is refused": (
+        "{kind: List, items: [{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {containers: []}}]}",
+        "spec.containers: Required value",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "want"), BAD_MANIFESTS.values(), ids=BAD_MANIFESTS.keys())
+async def test_a_bad_manifest_is_named(tmp_path: Path, content: str, want: str) -> None:
     manifests = tmp_path / "manifests"
     manifests.mkdir()
-    (manifests / "bad.yaml").write_text("{kind: Thing, apiVersion: example.com/v1, metadata: {name: t}}")
-    with pytest.raises(Exception, match=r'bad.yaml: no matches for kind "Thing" in version "example.com/v1"'):
+    (manifests / "bad.yaml").write_text(content)
+    with pytest.raises(ManifestError, match=re.escape(want)):
         async with LocalCluster(quick(tmp_path, manifests=manifests)):
             raise AssertionError("started")

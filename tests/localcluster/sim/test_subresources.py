@@ -214,6 +214,53 @@ async def test_logs_that_are_refused() -> None:
         )
 
 
+async def test_the_log_of_the_container_before() -> None:
+    async with simulation(nodes=1, pods=Settings(restart_back_off=3600)) as cluster:
+        annotations = {PREFIX + "run-seconds": "0", PREFIX + "exit-code": "2"}
+        await cluster.create(pod("p", annotations=annotations))
+        await bind(cluster.registry, "default", "p", "node-0")
+        await cluster.until(lambda: (cluster.find(kinds.PODS, "p") or {})["status"].get("containerStatuses"))
+        for query in ({"previous": "true"}, {}):
+            assert "ended with exit code 2" in await text(await ask(Logs(cluster.registry), "p", query=query))
+
+
+async def test_logs_since() -> None:
+    async with simulation(nodes=1) as cluster:
+        await running(cluster, "p")
+        handler = Logs(cluster.registry)
+        assert await text(await ask(handler, "p", query={"sinceSeconds": "3600"}))
+        assert await text(await ask(handler, "p", query={"sinceTime": "2999-01-01T00:00:00Z"})) == ""
+
+
+async def test_the_default_container_is_the_annotated_one() -> None:
+    async with simulation(nodes=1) as cluster:
+        two = pod("two", annotations={"kubectl.kubernetes.io/default-container": "side"})
+        two["spec"]["containers"].append({"name": "side", "image": "i", "command": ["echo", "from the side"]})
+        await cluster.create(two)
+        await bind(cluster.registry, "default", "two", "node-0")
+        await cluster.until(lambda: phases(cluster.all(kinds.PODS)) == {"two": "Running"})
+        assert await text(await ask(Logs(cluster.registry), "two")) == "from the side\n"
+
+
+async def test_sick_pods_may_go_when_the_budget_says_so() -> None:
+    async with simulation(nodes=1) as cluster:
+        await budget(cluster, minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow")
+        made = await cluster.create(pod("sick", labels={"app": "web"}))
+        status = {**made["status"], "phase": "Running"}
+        await cluster.registry.update(kinds.PODS, {**made, "status": status}, subresource="status")
+        await ask(Evictions(cluster.registry), "sick", {})
+        await cluster.until(lambda: not cluster.all(kinds.PODS))
+
+
+async def test_a_budget_without_healthy_pods_holds_sick_ones() -> None:
+    async with simulation(nodes=1) as cluster:
+        await budget(cluster, minAvailable=1)
+        made = await cluster.create(pod("sick", labels={"app": "web"}))
+        status = {**made["status"], "phase": "Running"}
+        await cluster.registry.update(kinds.PODS, {**made, "status": status}, subresource="status")
+        assert (await refused(Evictions(cluster.registry), "sick", {})).code == 429
+
+
 SIGNER = TokenSigner(ec.generate_private_key(ec.SECP256R1()))
 
 
@@ -235,6 +282,19 @@ async def test_a_token_can_be_bound_to_a_pod() -> None:
         bound = SIGNER.verify(answer.body["status"]["token"]).bound
         assert bound is not None
         assert bound.uid == made["metadata"]["uid"]
+
+
+async def test_a_token_is_not_bound_to_the_wrong_pod() -> None:
+    async with simulation() as cluster:
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+        await cluster.create(account)
+        await cluster.create(pod("p"))
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+        handler = TokenRequests(cluster.registry, SIGNER)
+        error = await refused(handler, "robot", {"spec": {"boundObjectRef": reference}})
+        assert 'to pod running with different serviceaccount "default"' in error.message
+        error = await refused(handler, "default", {"spec": {"boundObjectRef": {**reference, "uid": "other"}}})
+        assert error.code == 409
 
 
 TOKENS: dict[str, tuple[str, Object, str]] = {

@@ -19,7 +19,7 @@ from stromboli.localcluster.controllers.volumes import VolumeController
 from stromboli.localcluster.requests import DeleteOptions
 from stromboli.localcluster.storage import Object
 from stromboli.localcluster.subresources.binding import bind
-from tests.localcluster.sim.simulation import Simulation, config_map, phases, pod, simulation
+from tests.localcluster.sim.simulation import Simulation, config_map, owner, phases, pod, simulation
 
 
 def namespace(name: str) -> Object:
@@ -167,6 +167,55 @@ async def test_endpoints_follow_the_pods() -> None:
         await cluster.until(lambda: addresses() == [])
         await cluster.registry.delete(kinds.SERVICES, "default", "web")
         await cluster.until(lambda: cluster.find(kinds.ENDPOINTS, "web") is None)
+
+
+async def test_endpoints_of_named_ports_and_unready_pods() -> None:
+    async with simulation(EndpointsController) as cluster:
+        spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": "http"}], "clusterIP": "None"}
+        await cluster.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
+        wanted = pod("p", labels={"app": "web"}, hostname="first", subdomain="web")
+        wanted["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": 8080}]
+        made = await cluster.create(wanted)
+        status = {**made["status"], "phase": "Running", "podIP": "10.64.0.9"}
+        await cluster.registry.update(kinds.PODS, {**made, "status": status}, subresource="status")
+        await cluster.until(lambda: (cluster.find(kinds.ENDPOINTS, "web") or {}).get("subsets"))
+        (subset,) = (cluster.find(kinds.ENDPOINTS, "web") or {})["subsets"]
+        assert subset["ports"] == [{"port": 8080, "protocol": "TCP"}]
+        assert [(one["ip"], one["hostname"]) for one in subset["notReadyAddresses"]] == [("10.64.0.9", "first")]
+        service = cluster.find(kinds.SERVICES, "web")
+        assert service is not None
+        changed = {**service, "spec": {**service["spec"], "publishNotReadyAddresses": True}}
+        await cluster.registry.update(kinds.SERVICES, changed)
+        await cluster.until(lambda: (cluster.find(kinds.ENDPOINTS, "web") or {})["subsets"][0].get("addresses"))
+
+
+async def test_controllers_that_fall_behind_list_again() -> None:
+    """The log is cut while they wait: what happened before they look again is not lost on them."""
+    async with simulation(DefaultScheduler, EndpointsController, nodes=1, garbage=True) as cluster:
+        await cluster.settled()
+        top = await cluster.create(config_map("top"))
+        await cluster.create(config_map("child", owner(top)))
+        await cluster.create(pod("p"))
+        cluster.store.compact()
+        await cluster.until(lambda: phases(cluster.all(kinds.PODS)) == {"p": "Running"})
+        await cluster.registry.delete(kinds.CONFIG_MAPS, "default", "top")
+        cluster.store.compact()
+        await cluster.until(lambda: cluster.find(kinds.CONFIG_MAPS, "child") is None)
+        await cluster.registry.delete(kinds.PODS, "default", "p")
+        cluster.store.compact()
+        await cluster.until(lambda: not cluster.all(kinds.PODS))
+        await cluster.registry.delete(kinds.NODES, None, "node-0")
+        cluster.store.compact()
+        await cluster.settled()
+
+
+async def test_an_object_that_makes_no_sense_does_not_stop_the_others() -> None:
+    async with simulation(VolumeController) as cluster:
+        made = await cluster.create(pod("odd"))
+        odd = {**made, "spec": {**made["spec"], "volumes": [{"name": "v", "persistentVolumeClaim": {}}]}}
+        cluster.store.replace(cluster.store.list(kinds.PODS, "default")[0].key, odd)
+        await cluster.create(claim())
+        await cluster.until(lambda: claim_phase(cluster) == "Bound")
 
 
 async def test_a_budget_knows_what_may_go() -> None:

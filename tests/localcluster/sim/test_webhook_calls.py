@@ -21,11 +21,13 @@ from stromboli.localcluster.admission.webhooks.dispatching import WebhookDispatc
 from stromboli.localcluster.assembling import new_registry
 from stromboli.localcluster.bootstrap import bootstrap
 from stromboli.localcluster.certificates import Identity, issue, make_ca
+from stromboli.localcluster.extending import SYSTEM, SubresourceRequest
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import DeleteOptions, WriteOptions
 from stromboli.localcluster.statuses import StatusError
 from stromboli.localcluster.storage import Object
-from tests.localcluster.sim.simulation import config_map
+from stromboli.localcluster.subresources.binding import Bindings
+from tests.localcluster.sim.simulation import config_map, pod
 
 CA = make_ca("test")
 Review = Callable[[Object], dict[str, Any] | Awaitable[dict[str, Any]]]
@@ -399,6 +401,42 @@ async def test_a_service_must_show_its_own_name(tmp_path: Path) -> None:
     async with cluster(tmp_path, "127.0.0.1", addresses=addresses) as made:
         await made.register("svc", allow, clientConfig={"service": SERVICE, "caBundle": bundle(CA)})
         assert "tls: failed to verify certificate" in (await made.refused()).message
+
+
+async def test_a_service_without_the_port_or_without_endpoints(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        metadata = {"name": "hook", "namespace": "volcano-system"}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 443}]}}
+        await made.registry.create(kinds.SERVICES, service)
+        await made.register("svc", allow, clientConfig={"service": SERVICE, "caBundle": bundle(CA)})
+        assert (await made.refused()).message.endswith('no endpoints available for service "hook"')
+        await made.registry.delete(kinds.MUTATING_WEBHOOKS, None, "svc")
+        await made.register("svc", allow, clientConfig={"service": {**SERVICE, "port": 8443}, "caBundle": bundle(CA)})
+        assert (await made.refused()).message.endswith('no service port 8443 found for service "hook"')
+
+
+async def test_a_binding_can_be_watched_over(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/binding"]}
+        await made.register("no", lambda asked: {"allowed": False, "status": {"message": "not there"}}, rules=[rule])
+        await made.registry.create(kinds.PODS, pod("p"))
+        body = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n"}}
+        request = SubresourceRequest("create", kinds.PODS, "default", "p", "binding", body, {}, SYSTEM)
+        with pytest.raises(StatusError, match="denied the request: not there"):
+            await Bindings(made.registry)(request)
+        (asked,) = made.asked
+        assert (asked["kind"]["kind"], asked["resource"]["resource"], asked["subResource"]) == (
+            "Binding",
+            "pods",
+            "binding",
+        )
+
+
+async def test_a_host_that_does_not_resolve(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        client = {"url": "https://nowhere.invalid/x", "caBundle": bundle(CA)}
+        await made.register("gone", None, clientConfig=client)
+        assert "dial tcp: lookup nowhere.invalid: no such host" in (await made.refused()).message
 
 
 async def test_a_service_that_is_not_there(tmp_path: Path) -> None:

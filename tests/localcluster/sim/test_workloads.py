@@ -176,6 +176,16 @@ async def test_a_replica_set_adopts_what_it_selects() -> None:
         assert list(phases(cluster.all(kinds.PODS))) == ["stray"]
 
 
+async def test_a_replica_set_notices_a_loss_it_did_not_see() -> None:
+    async with simulation(ReplicaSetController) as cluster:
+        await cluster.create(workload(kinds.REPLICA_SETS, replicas=2))
+        await cluster.until(lambda: len(cluster.all(kinds.PODS)) == 2)
+        await cluster.settled()
+        await cluster.registry.delete(kinds.PODS, "default", cluster.all(kinds.PODS)[0]["metadata"]["name"])
+        cluster.store.compact()
+        await cluster.until(lambda: len(cluster.all(kinds.PODS)) == 2)
+
+
 async def test_a_refused_pod_is_tried_again() -> None:
     """The quota goes away, and the ReplicaSet gets its pods after all."""
     async with simulation(ReplicaSetController) as cluster:

@@ -77,7 +77,7 @@ def status(budget: Object, store: Store, now: str) -> Object:
 
 
 def expected_pods(selected: Sequence[Object], store: Store) -> int:
-    """How many pods there should be: what their ReplicaSets, Deployments and StatefulSets ask for; else as there are."""
+    """How many pods there should be: what ReplicaSets, Deployments and StatefulSets ask for; else as there are."""
     scales: dict[str, int] = {}
     others = 0
     for pod in selected:

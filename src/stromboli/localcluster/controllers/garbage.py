@@ -78,6 +78,8 @@ class GarbageCollector:
                         self._note(kind, event)
             except Gone:
                 log.info("garbage collection fell behind on %s; listing again", kind.plural)
+                for item in self._owners:  # any of them may have lost an owner without a trace
+                    self._queue.add(item)
 
     def _note(self, kind: Kind, event: Event) -> None:
         if event.type == "DELETED":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from stromboli.api.kinds import Kind
@@ -79,13 +79,24 @@ class ControllerRunner:
                 group.create_task(self._work(controller))
 
     async def _watch(self, kind: Kind, listeners: Sequence[tuple[Queue[Name], Mapper]]) -> None:
-        async for stored in changes(self._registry, kind):
-            for queue, mapper in listeners:
-                try:
-                    for key in mapper(stored.object):
-                        queue.add(key)
-                except Exception:
-                    log.exception("%s %s is passed over", kind.plural, "/".join(filter(None, stored.key[2:])))
+        while True:
+            watch = self._registry.watch(kind)
+            for stored in self._registry.store.list(kind):
+                _tell(listeners, stored)
+            try:
+                while True:
+                    for event in await watch.batch():
+                        _tell(listeners, event.stored)
+            except Gone:
+                log.info("watch of %s fell behind; looking at everything again", kind.plural)
+                self._look_at_everything()
+
+    def _look_at_everything(self) -> None:
+        """A deletion that was missed leaves no trace in its kind's list, but in the objects of other kinds."""
+        for controller in self._controllers:
+            for kind, mapper in controller.sources().items():
+                for stored in self._registry.store.list(kind):
+                    _tell([(self._queues[controller.name], mapper)], stored)
 
     async def _work(self, controller: Controller) -> None:
         queue = self._queues[controller.name]
@@ -107,15 +118,11 @@ class ControllerRunner:
             await asyncio.sleep(0)  # the registry rarely waits for anything: let requests in between
 
 
-async def changes(registry: Registry, kind: Kind) -> AsyncIterator[Stored]:
-    """All present objects of a kind, then every change (deletions too); starts over after falling behind the log."""
-    while True:
-        watch = registry.watch(kind)
-        for stored in registry.store.list(kind):
-            yield stored
+def _tell(listeners: Iterable[tuple[Queue[Name], Mapper]], stored: Stored) -> None:
+    """Queue what an object concerns; one that makes no sense to a controller is passed over."""
+    for queue, mapper in listeners:
         try:
-            while True:
-                for event in await watch.batch():
-                    yield event.stored
-        except Gone:
-            log.info("watch of %s fell behind; listing again", kind.plural)
+            for key in mapper(stored.object):
+                queue.add(key)
+        except Exception:
+            log.exception("%s %s is passed over", stored.key.plural, "/".join(filter(None, stored.key[2:])))
