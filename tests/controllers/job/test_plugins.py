@@ -21,13 +21,18 @@ from tests.controllers.building import JobBuilder, job
 TEMPLATE = {"spec": {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}}
 
 
-def decorated(builder: JobBuilder, index: int = 0) -> JsonObject:
-    """The pod of the first task's replica with all plugins of the job applied."""
+def decorated(builder: JobBuilder, index: int = 0, task: str | None = None) -> JsonObject:
+    """The pod of a replica (of the first task unless named) with all plugins of the job applied."""
     model = builder.model()
-    pod = pods.build(model, model.spec.tasks[0], index)
+    spec = next(one for one in model.spec.tasks if task in (None, one.name))
+    pod = pods.build(model, spec, index)
     for plugin in plugins.configured(model):
-        plugin.decorate(pod, Replica(model, model.spec.tasks[0], index))
+        plugin.decorate(pod, Replica(model, spec, index))
     return pod
+
+
+def env(container: JsonObject) -> dict[str, str]:
+    return {one["name"]: one["value"] for one in container.get("env") or ()}
 
 
 def every(pod: JsonObject) -> list[JsonObject]:
@@ -35,13 +40,14 @@ def every(pod: JsonObject) -> list[JsonObject]:
 
 
 def test_an_unknown_plugin_is_named_with_those_that_exist() -> None:
-    with pytest.raises(PluginError, match="failed to get plugin telepathy: .*env, ssh, svc"):
+    with pytest.raises(PluginError, match="failed to get plugin telepathy: .*env, .*ssh, svc, tensorflow"):
         plugins.configured(job().spec(plugins={"telepathy": []}).model())
 
 
 def test_the_order_is_fixed_whatever_the_job_says() -> None:
-    found = plugins.configured(job().spec(plugins={"svc": [], "ssh": [], "env": []}).model())
-    assert [plugin.name for plugin in found] == ["env", "ssh", "svc"]
+    wanted: dict[str, list[str]] = {name: [] for name in ("svc", "hcclrank", "ssh", "env", "pytorch", "mpi")}
+    found = plugins.configured(job().spec(plugins=wanted).model())
+    assert [plugin.name for plugin in found] == ["mpi", "pytorch", "env", "ssh", "svc", "hcclrank"]
 
 
 def test_env_tells_every_container_its_index() -> None:
@@ -192,3 +198,147 @@ ARGUMENTS: dict[str, tuple[list[str], dict[str, Value]]] = {
 @pytest.mark.parametrize(("arguments", "want"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
 def test_arguments(arguments: list[str], want: dict[str, Value]) -> None:
     assert read("test", arguments, DEFAULTS) == {**DEFAULTS, **want}
+
+
+def train(**plugin: list[str]) -> JobBuilder:
+    return job("train-123").task("ps", 2).task("worker", 2).task("chief", 1).spec(plugins=plugin)
+
+
+def test_tensorflow_describes_the_cluster_and_the_pods_place_in_it() -> None:
+    [container] = decorated(train(tensorflow=["--port=5000"]), 0, "worker")["spec"]["containers"]
+    assert env(container)["TF_CONFIG"] == (
+        '{"cluster":{"ps":["train-123-ps-0.train-123:5000","train-123-ps-1.train-123:5000"],'
+        '"worker":["train-123-worker-0.train-123:5000","train-123-worker-1.train-123:5000"],'
+        '"chief":["train-123-chief-0.train-123:5000"]},"task":{"type":"worker","index":0}}'
+    )
+
+
+def test_tensorflow_leaves_a_single_pod_alone_and_names_other_tasks_as_they_are() -> None:
+    single = decorated(job().task("worker", 1).spec(plugins={"tensorflow": []}))
+    assert "env" not in single["spec"]["containers"][0]
+    other = decorated(train(tensorflow=["--worker=nobody"]), 1, "worker")
+    assert '"task":{"type":"worker","index":1}' in env(other["spec"]["containers"][0])["TF_CONFIG"]
+    assert '"worker":[' not in env(other["spec"]["containers"][0])["TF_CONFIG"]
+
+
+def torch(*arguments: str) -> JobBuilder:
+    builder = job("test-pytorch").task("master", 1).task("worker", 2, template=TEMPLATE).task("extra", 2)
+    return builder.spec(plugins={"pytorch": list(arguments)})
+
+
+@pytest.mark.parametrize(
+    ("task", "index", "rank"), [("master", 0, "0"), ("worker", 0, "1"), ("worker", 1, "2"), ("extra", 0, None)]
+)
+def test_pytorch_ranks(task: str, index: int, rank: str | None) -> None:
+    for container in decorated(torch(), index, task)["spec"]["containers"]:
+        found = env(container)
+        assert found.pop("RANK", None) == rank
+        assert found == {
+            "MASTER_ADDR": "test-pytorch-master-0.test-pytorch",
+            "MASTER_PORT": "23456",
+            "WORLD_SIZE": "3",
+        }
+        assert container["ports"] == [{"name": "pytorchjob-port", "containerPort": 23456}]
+
+
+def test_pytorch_without_a_master_changes_nothing() -> None:
+    pod = decorated(job().task("worker", 2).spec(plugins={"pytorch": []}))
+    assert pod["spec"]["containers"][0].keys() == {"name", "image"}
+
+
+def test_pytorch_workers_may_wait_for_their_master() -> None:
+    asked = torch("--wait-master-enabled", "--wait-master-timeout=60", "--port=1234")
+    names_of = [one["name"] for one in decorated(asked, 0, "worker")["spec"]["initContainers"]]
+    assert names_of == ["i", "wait-for-master"]
+    script = decorated(asked, 0, "worker")["spec"]["initContainers"][1]["command"][2]
+    assert "nc -z test-pytorch-master-0.test-pytorch 1234" in script
+    assert "-ge 60" in script
+    assert "initContainers" not in decorated(asked, 0, "master")["spec"]
+    assert len(decorated(torch(), 0, "worker")["spec"]["initContainers"]) == 1
+
+
+def test_pytorch_does_not_wait_twice() -> None:
+    template = {"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "wait-for-master"}]}}
+    builder = job().task("master", 1).task("worker", 1, template=template)
+    pod = decorated(builder.spec(plugins={"pytorch": ["--wait-master-enabled"]}), 0, "worker")
+    assert pod["spec"]["initContainers"] == [{"name": "wait-for-master"}]
+
+
+def test_mpi_tells_the_master_its_workers() -> None:
+    builder = (
+        job("j").task("master", 1, template=TEMPLATE).task("worker", 2, template=TEMPLATE).spec(plugins={"mpi": []})
+    )
+    for container in every(decorated(builder)):
+        assert env(container) == {"MPI_HOST": "j-worker-0.j,j-worker-1.j"}
+        assert container["ports"] == [{"name": "mpijob-port", "containerPort": 22}]
+    for container in every(decorated(builder, 1, "worker")):
+        assert "env" not in container
+        assert container["ports"] == [{"name": "mpijob-port", "containerPort": 22}]
+
+
+def test_mpi_without_workers_changes_nothing_and_exposed_ports_stay() -> None:
+    alone = decorated(job().task("master", 1).spec(plugins={"mpi": []}))
+    assert alone["spec"]["containers"][0].keys() == {"name", "image"}
+    template = {"spec": {"containers": [{"name": "a", "ports": [{"name": "ssh", "containerPort": 22}]}]}}
+    pod = decorated(job().task("worker", 1, template=template).spec(plugins={"mpi": []}))
+    assert pod["spec"]["containers"][0]["ports"] == [{"name": "ssh", "containerPort": 22}]
+
+
+def cluster() -> JobBuilder:
+    head = {
+        "spec": {"containers": [{"name": "head", "ports": [{"name": "mine", "containerPort": 8265}]}, {"name": "x"}]}
+    }
+    worker = {"spec": {"containers": [{"name": "worker"}]}}
+    return job().task("head", 1, template=head).task("worker", 2, template=worker).spec(plugins={"ray": []})
+
+
+def test_ray_starts_head_and_workers() -> None:
+    head, other = decorated(cluster())["spec"]["containers"]
+    assert head["command"] == [
+        "sh",
+        "-c",
+        "ray start --head --block --dashboard-host=0.0.0.0 --port=6379 --dashboard-port=8265"
+        " --ray-client-server-port=10001",
+    ]
+    assert [(one["name"], one["containerPort"]) for one in head["ports"]] == [
+        ("mine", 8265),
+        ("gcs", 6379),
+        ("client-server", 10001),
+    ]
+    assert other == {"name": "x"}
+    [worker] = decorated(cluster(), 1, "worker")["spec"]["containers"]
+    assert worker["command"] == ["sh", "-c", "ray start --block --address=job1-head-0.job1:6379"]
+
+
+def test_ray_without_a_head_refuses_the_job() -> None:
+    with pytest.raises(PluginError, match="job job1 doesn't have head task head"):
+        decorated(job().task("worker", 1).spec(plugins={"ray": []}))
+
+
+def test_ray_service_targets_numbers() -> None:
+    model = cluster().model()
+    [service] = plugins.configured(model)[0].attachments(model)
+    assert (service.name, service.kind) == ("job1-head-svc", kinds.SERVICES)
+    ports = service.build()["spec"]["ports"]
+    assert [(one["name"], one["port"], one["targetPort"]) for one in ports] == [
+        ("gcs", 6379, 6379),
+        ("dashboard", 8265, 8265),
+        ("client-server", 10001, 10001),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("masters", "task", "index", "want"),
+    [(3, "master", 2, "2"), (2, "worker", 1, "3"), (0, "worker", 1, "1"), (1, "other", 0, None)],
+)
+def test_hcclrank_counts_masters_first(masters: int, task: str, index: int, want: str | None) -> None:
+    builder = job().task("master", masters).task("worker", 2).task("other", 1).spec(plugins={"hcclrank": []})
+    assert decorated(builder, index, task)["metadata"]["annotations"].get("hccl/rankIndex") == want
+
+
+def test_hcclrank_takes_over_a_rank_that_is_known() -> None:
+    by_pytorch = job().task("master", 1).task("worker", 2).spec(plugins={"hcclrank": [], "pytorch": []})
+    assert decorated(by_pytorch, 1, "worker")["metadata"]["annotations"]["hccl/rankIndex"] == "2"
+    template = {"metadata": {"annotations": {"hccl/rankIndex": "7"}}, "spec": {"containers": [{"name": "a"}]}}
+    by_hand = job().task("worker", 1, template=template).spec(plugins={"hcclrank": []})
+    assert decorated(by_hand)["metadata"]["annotations"]["hccl/rankIndex"] == "7"

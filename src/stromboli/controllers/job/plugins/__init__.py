@@ -20,9 +20,17 @@ from stromboli.kube.json import JsonObject
 
 ENTRY_POINTS = "stromboli.job.plugins"
 _SHIPPED = {
-    "env": "stromboli.controllers.job.plugins.env:Env",
-    "ssh": "stromboli.controllers.job.plugins.ssh:Ssh",
-    "svc": "stromboli.controllers.job.plugins.svc:Svc",
+    name: f"stromboli.controllers.job.plugins.{name}:{attribute}"
+    for name, attribute in {
+        "env": "Env",
+        "hcclrank": "HcclRank",
+        "mpi": "Mpi",
+        "pytorch": "PyTorch",
+        "ray": "Ray",
+        "ssh": "Ssh",
+        "svc": "Svc",
+        "tensorflow": "TensorFlow",
+    }.items()
 }
 
 

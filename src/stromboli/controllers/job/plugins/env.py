@@ -8,7 +8,7 @@ from typing import ClassVar
 from stromboli.api import names
 from stromboli.api.batch import Job
 from stromboli.controllers.job.plugins import Attachment, Replica
-from stromboli.controllers.job.plugins.hosts import append, every_container
+from stromboli.controllers.job.plugins.containers import add_env, every
 from stromboli.kube.json import JsonObject
 
 
@@ -25,13 +25,7 @@ class Env:
     def decorate(self, pod: JsonObject, replica: Replica) -> None:
         """Add ``VK_TASK_INDEX`` and ``VC_TASK_INDEX``."""
         index = str(replica.index)
-        for container in every_container(pod):
-            append(
-                container,
-                "env",
-                {"name": names.ENV_TASK_INDEX_LEGACY, "value": index},
-                {"name": names.ENV_TASK_INDEX, "value": index},
-            )
+        add_env(every(pod), (names.ENV_TASK_INDEX_LEGACY, index), (names.ENV_TASK_INDEX, index))
 
     def attachments(self, job: Job) -> Sequence[Attachment]:
         """None."""

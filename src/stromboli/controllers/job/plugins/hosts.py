@@ -5,7 +5,6 @@ from __future__ import annotations
 from stromboli.api import names
 from stromboli.api.batch import Job, TaskSpec
 from stromboli.controllers.job import pods
-from stromboli.kube.json import JsonObject
 
 
 def host(job: Job, task: TaskSpec, index: int) -> tuple[str, str]:
@@ -27,12 +26,11 @@ def replicas_with_hosts(task: TaskSpec) -> int:
     return min(replicas, 1) if spec.get("hostname") else replicas
 
 
-def every_container(pod: JsonObject) -> list[JsonObject]:
-    """Containers and init containers of a pod."""
-    spec = pod["spec"]
-    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+def addresses(job: Job, task: TaskSpec) -> list[str]:
+    """Addresses of all replicas, also when a hostname in the template makes them the same."""
+    return [address(job, task, index) for index in range(task.replicas)]
 
 
-def append(holder: JsonObject, field: str, *items: JsonObject) -> None:
-    """Append to a list that may be missing."""
-    holder[field] = [*(holder.get(field) or ()), *items]
+def distinct_addresses(job: Job, task: TaskSpec) -> list[str]:
+    """Addresses of the task's distinct hosts."""
+    return [address(job, task, index) for index in range(replicas_with_hosts(task))]

@@ -13,7 +13,8 @@ from stromboli.api import kinds
 from stromboli.api.batch import Job
 from stromboli.controllers.job.plugins import Attachment, Replica
 from stromboli.controllers.job.plugins.arguments import Value, read
-from stromboli.controllers.job.plugins.hosts import append, every_container, host, replicas_with_hosts
+from stromboli.controllers.job.plugins.containers import append, every
+from stromboli.controllers.job.plugins.hosts import host, replicas_with_hosts
 from stromboli.kube.json import JsonObject
 
 _KEY_BITS = 2048
@@ -49,7 +50,7 @@ class Ssh:
         mode = 0o600 if self._path == _ROOT_SSH else 0o644
         volume = {"name": secret, "secret": {"secretName": secret, "items": items, "defaultMode": mode}}
         append(pod["spec"], "volumes", volume)
-        for container in every_container(pod):
+        for container in every(pod):
             append(container, "volumeMounts", {"name": secret, "mountPath": self._path, "subPath": ".ssh"})
 
     def attachments(self, job: Job) -> Sequence[Attachment]:

@@ -10,7 +10,8 @@ from stromboli.api.batch import Job, TaskSpec
 from stromboli.controllers.job import pods
 from stromboli.controllers.job.plugins import Attachment, Replica
 from stromboli.controllers.job.plugins.arguments import read
-from stromboli.controllers.job.plugins.hosts import address, append, every_container, replicas_with_hosts
+from stromboli.controllers.job.plugins.containers import append, every
+from stromboli.controllers.job.plugins.hosts import address, replicas_with_hosts
 from stromboli.kube.json import JsonObject
 
 
@@ -33,7 +34,7 @@ class Svc:
         spec["subdomain"] = spec.get("subdomain") or replica.job.name
         append(spec, "volumes", {"name": config_map, "configMap": {"name": config_map}})
         variables = [name for task in replica.job.spec.tasks for name in _variables(task)]
-        for container in every_container(pod):
+        for container in every(pod):
             append(container, "env", *(_from_config_map(name, config_map) for name in variables))
             append(container, "volumeMounts", {"name": config_map, "mountPath": names.SVC_MOUNT_PATH})
 
