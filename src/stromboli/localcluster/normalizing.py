@@ -16,6 +16,11 @@ from stromboli.localcluster.storage import Object
 from stromboli.localcluster.validation import metadata as metadata_checks
 
 
+def encoded(obj: Object) -> bytes:
+    """The object as bytes, to tell whether it was changed."""
+    return orjson.dumps(obj)
+
+
 def copy(obj: Object) -> Object:
     """A private copy (through JSON: several times faster than ``copy.deepcopy``)."""
     return orjson.loads(orjson.dumps(obj))  # type: ignore[no-any-return]

@@ -87,10 +87,16 @@ class Registry:
         self.served(kind)
         return self.read(kind, namespace, name).object
 
-    async def list(self, kind: Kind, namespace: str | None = None, selection: Selection | None = None) -> Listing:
-        """Objects of a kind that match, in order of namespace and name."""
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        selection: Selection | None = None,
+        after: tuple[str, str] = ("", ""),
+    ) -> Listing:
+        """Objects of a kind that match, in order of namespace and name; behind ``after`` when it is given."""
         self.served(kind)
-        items = self.store.list(kind, namespace)
+        items = self.store.list(kind, namespace, after)
         if selection is not None:
             items = [stored for stored in items if selection.matches(stored.object)]
         return Listing(items, self.store.revision)
@@ -155,7 +161,7 @@ class Registry:
         served = self.served(kind)
         if subresource == "scale":
             return await self._scale(served, namespace, options, lambda present: obj, obj["metadata"]["name"])
-        new = normalizing.decoded(served, obj, namespace, options)
+        new = normalizing.decoded(served, updating.written_part(obj, subresource), namespace, options)
         metadata = new["metadata"]
         updating.require_version(served, new)
         change: Change = lambda present: normalizing.copy(new)  # noqa: E731
@@ -188,7 +194,7 @@ class Registry:
             return await self._scale(served, namespace, options, change, name)
 
         def patched(present: Object) -> Object:
-            result = patch.apply(served.schema, present)
+            result = updating.written_part(patch.apply(served.schema, present), subresource)
             return normalizing.decoded(served, result, namespace, options, name=name)
 
         return await self._write(served, namespace, name, patched, options, subresource, patched=True)
@@ -390,9 +396,11 @@ class Registry:
         assert request.obj is not None
         if self.admission is None:
             return request.obj
+        before = normalizing.encoded(request.obj)
         mutated = await self.admission.mutate(request)
         new = request.obj if mutated is None else mutated
-        request.obj = normalizing.mutated(served, new)
+        # Most admission changes nothing, and checking an object again costs more than all else.
+        request.obj = new if normalizing.encoded(new) == before else normalizing.mutated(served, new)
         return request.obj
 
     async def _validate(self, request: AdmissionRequest) -> None:

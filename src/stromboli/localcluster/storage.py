@@ -15,7 +15,8 @@ The store knows nothing of schemas, users or HTTP; :class:`stromboli.localcluste
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from bisect import bisect_right
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -28,7 +29,7 @@ Object = dict[str, Any]
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
-LOG_CAPACITY = 16_384
+LOG_CAPACITY = 8_192
 """Changes remembered for each kind, at least; up to twice as many between two clean-ups."""
 
 
@@ -218,17 +219,17 @@ class _Table:
             del self._namespaces[key.namespace]
         self._sorted = None
 
-    def ordered(self, namespace: str) -> Iterator[Stored]:
+    def ordered(self, namespace: str = "", after: tuple[str, str] = ("", "")) -> list[Stored]:
         if namespace:
-            for name in sorted(self._namespaces.get(namespace, ())):
-                yield self.rows[namespace, name]
-            return
-        if self._sorted is None:
-            self._sorted = sorted(self.rows)
-        for place in list(self._sorted):
-            stored = self.rows.get(place)
-            if stored is not None:
-                yield stored
+            names = self._namespaces.get(namespace, {})
+            places = sorted((namespace, name) for name in names)
+        else:
+            if self._sorted is None:
+                self._sorted = sorted(self.rows)
+            places = self._sorted
+        start = bisect_right(places, after) if after[1] else 0
+        rows = self.rows
+        return [rows[place] for place in (places[start:] if start else places)]
 
 
 class Store:
@@ -247,10 +248,13 @@ class Store:
         table = self._tables.get(key[:2])
         return table.rows.get(key[2:]) if table else None
 
-    def list(self, kind: Kind, namespace: str | None = None) -> list[Stored]:
-        """Present objects of a kind in order of namespace and name; of one namespace when given."""
+    def list(self, kind: Kind, namespace: str | None = None, after: tuple[str, str] = ("", "")) -> list[Stored]:
+        """Present objects of a kind in order of namespace and name; of one namespace when given.
+
+        ``after`` is the (namespace, name) behind which to begin, for lists in pages.
+        """
         table = self._tables.get((kind.group, kind.plural))
-        return list(table.ordered(namespace or "")) if table else []
+        return table.ordered(namespace or "", after) if table else []
 
     def count(self, kind: Kind) -> int:
         """How many objects of a kind there are."""
@@ -301,7 +305,7 @@ class Store:
         objects = [
             {"group": stored.key.group, "plural": stored.key.plural, "object": orjson.Fragment(stored.encoded)}
             for table in self._tables.values()
-            for stored in table.ordered("")
+            for stored in table.ordered()
         ]
         return orjson.dumps({"format": 1, "revision": self.revision, "objects": objects})
 

@@ -50,6 +50,13 @@ def prepare_update(served: ServedKind, new: Object, old: Object, subresource: st
     return new
 
 
+def written_part(obj: Object, subresource: str) -> Object:
+    """The part of an object that a status write looks at: nothing else needs to be decoded."""
+    if subresource != "status":
+        return obj
+    return {key: value for key, value in obj.items() if key in ("apiVersion", "kind", "metadata", "status")}
+
+
 def _only_status(served: ServedKind, new: Object, old: Object) -> Object:
     """A status write: of custom resources the status alone, of built-in kinds labels and annotations as well."""
     kept: Object = {**old}

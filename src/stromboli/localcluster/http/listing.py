@@ -15,21 +15,24 @@ from stromboli.localcluster.statuses import StatusError
 
 
 def page(listing: Listing, query: Mapping[str, str]) -> Listing:
-    """The part of a list that ``limit`` and ``continue`` ask for.
+    """The part of a list (from :func:`start_of` on) that ``limit`` asks for.
 
     Later pages show present objects under the first page's revision: a watch from there repeats what has changed since.
     """
-    revision, start = listing.revision, ("", "")
-    items = listing.items
+    revision, items = listing.revision, listing.items
     if query.get("continue"):
-        revision, start = _parse(query["continue"])
-        items = [stored for stored in items if (stored.key.namespace, stored.key.name) > start]
+        revision = _parse(query["continue"])[0]
     limit = integer(query, "limit")
     if limit <= 0 or len(items) <= limit:
         return Listing(items, revision)
     last = items[limit - 1].key
     token = orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": [last.namespace, last.name]})
     return Listing(items[:limit], revision, base64.urlsafe_b64encode(token).decode().rstrip("="), len(items) - limit)
+
+
+def start_of(query: Mapping[str, str]) -> tuple[str, str]:
+    """(namespace, name) behind which a page begins; empty for the first page."""
+    return _parse(query["continue"])[1] if query.get("continue") else ("", "")
 
 
 def _parse(token: str) -> tuple[int, tuple[str, str]]:

@@ -194,7 +194,7 @@ async def _get(call: Call) -> web.StreamResponse:
 async def _list(call: Call) -> web.StreamResponse:
     registry, kind = call.registry, call.served.kind
     listing.check_revision(call.request.query, registry.store.revision)
-    found = await registry.list(kind, call.namespace, call.selection())
+    found = await registry.list(kind, call.namespace, call.selection(), listing.start_of(call.request.query))
     page = listing.page(found, call.request.query)
     match call.answering.form:
         case "objects":

@@ -68,6 +68,11 @@ class Schema:
         """What a map holds under free keys."""
         return self.load_additional()
 
+    @cached_property
+    def plain_text(self) -> bool:
+        """Whether every text fits: the most frequent case, which type checks then need not look into."""
+        return self.type == "string" and not self.quantity and self.format != "date-time"
+
     @property
     def is_map(self) -> bool:
         """Whether keys are free (``map[string]...``) rather than fields."""

@@ -35,18 +35,25 @@ def _check(schema: Schema, value: Any, owner: str, path: str) -> str | None:
 def _object(schema: Schema, value: Any, owner: str, path: str) -> str | None:
     if not isinstance(value, dict):
         return _wrong(value, schema.go_type, owner, path)
-    if schema.is_map:
-        assert schema.additional is not None
-        children = ((owner, path, schema.additional, item) for item in value.values())
-    else:
-        name = schema.go_type.rpartition(".")[2]
-        children = (
-            (name, f"{path}.{key}" if path else key, child, item)
-            for key, item in value.items()
-            if (child := schema.properties.get(key)) is not None
-        )
-    for inner_owner, inner_path, child, item in children:
-        problem = _check(child, item, inner_owner, inner_path)
+    if schema.additional is not None:
+        return _map(schema.additional, value, owner, path)
+    name = ""
+    for key, item in value.items():
+        child = schema.properties.get(key)
+        if child is None or (type(item) is str and child.plain_text):
+            continue
+        name = name or schema.go_type.rpartition(".")[2]
+        problem = _check(child, item, name, f"{path}.{key}" if path else key)
+        if problem:
+            return problem
+    return None
+
+
+def _map(schema: Schema, value: dict[str, Any], owner: str, path: str) -> str | None:
+    for item in value.values():
+        if type(item) is str and schema.plain_text:
+            continue
+        problem = _check(schema, item, owner, path)
         if problem:
             return problem
     return None

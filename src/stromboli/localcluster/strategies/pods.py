@@ -6,7 +6,7 @@ from typing import Any
 
 from stromboli.localcluster.statuses import Cause
 from stromboli.localcluster.storage import Object
-from stromboli.localcluster.strategies import podspecs
+from stromboli.localcluster.strategies import podchecks, podspecs
 from stromboli.localcluster.strategies.common import Plain, set_defaults, spec_of
 from stromboli.localcluster.validation import metadata
 
@@ -38,7 +38,7 @@ class Pods(Plain):
 
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:
         spec = obj["spec"]
-        causes = list(podspecs.check(spec, "spec"))
+        causes = list(podchecks.check(spec, "spec"))
         if old is not None and _fixed(spec) != _fixed(old["spec"]):
             causes.append(Cause("FieldValueForbidden", "spec", f"Forbidden: {_UPDATE_RULE}"))
         return causes
@@ -70,7 +70,10 @@ class PodTemplates(Plain):
 
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:
         template = obj["template"]
-        return [*template_metadata(template, "template"), *podspecs.check(template["spec"], "template.spec")]
+        return [
+            *template_metadata(template, "template"),
+            *podchecks.check(template["spec"], "template.spec", is_template=True),
+        ]
 
 
 def template_metadata(template: dict[str, Any], path: str) -> list[Cause]:

@@ -8,7 +8,7 @@ from typing import Any
 from stromboli.localcluster.schemas.validating import bad, unsupported
 from stromboli.localcluster.statuses import Cause
 from stromboli.localcluster.storage import Object
-from stromboli.localcluster.strategies import podspecs
+from stromboli.localcluster.strategies import podchecks, podspecs
 from stromboli.localcluster.strategies.common import Plain, immutable, set_defaults, spec_of
 from stromboli.localcluster.strategies.pods import template_metadata
 
@@ -25,7 +25,7 @@ def check_template(spec: dict[str, Any], path: str = "spec.template") -> Iterato
     """What is wrong with ``spec.template``."""
     template = spec.get("template") or {}
     yield from template_metadata(template, f"{path}.metadata")
-    yield from podspecs.check(template.get("spec") or {}, f"{path}.spec")
+    yield from podchecks.check(template.get("spec") or {}, f"{path}.spec", is_template=True)
 
 
 def check_selector(spec: dict[str, Any]) -> Iterator[Cause]:

@@ -12,15 +12,15 @@ from stromboli.localcluster.schemas.validating import bad, missing
 from stromboli.localcluster.statuses import Cause
 from stromboli.localcluster.storage import Object
 
-LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
 _RFC_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 
-BAD_LABEL = (
+_BAD_LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
+    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
 )
 _BAD_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -75,8 +75,8 @@ def name_problems(kind: Kind, name: str) -> list[str]:
     if kind == kinds.SERVICES:
         return _format_problems(name, _RFC_1035, _BAD_RFC_1035, 63)
     if kind in _LABEL_NAMES:
-        return _format_problems(name, LABEL, BAD_LABEL, 63)
-    return _format_problems(name, _SUBDOMAIN, _BAD_SUBDOMAIN, 253)
+        return label_problems(name)
+    return subdomain_problems(name)
 
 
 def _path_problems(name: str) -> list[str]:
@@ -90,6 +90,16 @@ def _format_problems(name: str, pattern: str, problem: str, longest: int) -> lis
     if len(name) > longest:
         problems.insert(0, f"must be no more than {longest} characters")
     return problems
+
+
+def label_problems(name: str) -> list[str]:
+    """Why a text is no RFC 1123 label."""
+    return _format_problems(name, _LABEL, _BAD_LABEL, 63)
+
+
+def subdomain_problems(name: str) -> list[str]:
+    """Why a text is no RFC 1123 subdomain."""
+    return _format_problems(name, _SUBDOMAIN, _BAD_SUBDOMAIN, 253)
 
 
 def label_causes(path: str, labels: dict[str, str]) -> Iterator[Cause]:
