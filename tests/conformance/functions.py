@@ -15,6 +15,7 @@ from stromboli.api import core, requests
 from stromboli.api import resources as vectors
 from stromboli.api.resources import Dimension, ResourceVector
 from stromboli.scheduler.core import policy
+from tests.conformance import domain_functions
 from tests.conformance.vectors import JsonObject
 from tests.conformance.verdicts import NotApplicable
 
@@ -24,6 +25,9 @@ COUNTERPARTS: dict[str, Counterpart] = {}
 
 def differences(case: JsonObject) -> list[str]:
     """What differs between the vector and our answer."""
+    judged = domain_functions.differences(case)
+    if judged is not None:
+        return judged
     counterpart = COUNTERPARTS.get(case.get("fn", ""))
     if counterpart is None:
         name = case.get("fn") or "vectors of " + case["source"]["func"]

@@ -17,6 +17,7 @@ COMPLETE = (
     "actions-backfill.sessions.json",
     "actions-enqueue.sessions.json",
     "api.functions.json",
+    "cache.functions.json",
     "framework.functions.json",
     "plugins-drf.sessions.json",
     "plugins-nodeorder.sessions.json",
