@@ -4,6 +4,7 @@ import pytest
 
 from stromboli.process import flags
 from stromboli.process.flags import FlagError
+from stromboli.webhooks.__main__ import main
 from stromboli.webhooks.options import Options
 from stromboli.webhooks.processing import hosts, settings_of
 
@@ -77,6 +78,13 @@ def test_settings_that_cannot_work_are_named(name: str) -> None:
 def test_settings_that_work() -> None:
     parsed(URL).check()
     parsed("--webhook-namespace=system", "--webhook-service-name=admission").check()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_process_ends_with_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, want = REFUSED[name]
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == f"stromboli-webhooks: error: {want}\n"
 
 
 def test_a_url_means_that_we_register_ourselves() -> None:

@@ -20,6 +20,18 @@ def of_container(**members: Any) -> JsonObject:
     return template(containers=[container(**members)])
 
 
+def node_affinity(**members: Any) -> JsonObject:
+    return {"nodeAffinity": members}
+
+
+def terms(*expressions: JsonObject) -> JsonObject:
+    return {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+
+
+EXPRESSIONS = (
+    "template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    ".nodeSelectorTerms[0].matchExpressions"
+)
 C0 = "template.spec.containers[0]"
 SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist"
 MAIN = container()
@@ -173,6 +185,106 @@ REFUSED: dict[str, tuple[JsonObject, list[str]]] = {
             "template.spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: "
             "Invalid value: 101: must be in the range 1-100"
         ],
+    ),
+    "required node affinity of nothing": (
+        template(affinity=node_affinity(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": []})),
+        [
+            "template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: "
+            "Required value: must have at least one node selector term"
+        ],
+    ),
+    "node expressions that say nothing": (
+        template(
+            affinity=node_affinity(
+                requiredDuringSchedulingIgnoredDuringExecution=terms(
+                    {"key": "a", "operator": "In"},
+                    {"key": "a", "operator": "Exists", "values": ["x"]},
+                    {"key": "a", "operator": "Gt", "values": ["1", "2"]},
+                    {"key": "a", "operator": "Like"},
+                    {"key": "a b", "operator": "Exists"},
+                )
+            )
+        ),
+        [
+            f"{EXPRESSIONS}[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            f"{EXPRESSIONS}[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            f"{EXPRESSIONS}[2].values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'",
+            f'{EXPRESSIONS}[3].operator: Invalid value: "Like": not a valid selector operator',
+            f'{EXPRESSIONS}[4].key: Invalid value: "a b": name part must consist',
+        ],
+    ),
+    "a preferred node without weight": (
+        template(
+            affinity=node_affinity(
+                preferredDuringSchedulingIgnoredDuringExecution=[
+                    {"preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+                ]
+            )
+        ),
+        [
+            "template.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: "
+            "Invalid value: 0: must be in the range 1-100"
+        ],
+    ),
+    "pods nowhere": (
+        template(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}),
+        [
+            "template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: "
+            "Required value: can not be empty"
+        ],
+    ),
+    "a toleration of any key that is not Exists": (
+        template(tolerations=[{"operator": "Equal", "value": "x"}]),
+        ['template.spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists when `key` is empty'],
+    ),
+    "a toleration of a value that is none": (
+        template(tolerations=[{"key": "a", "value": "bad value!", "effect": "Sometimes"}]),
+        [
+            'template.spec.tolerations[0].operator: Invalid value: "bad value!": a valid label must be an empty string',
+            'template.spec.tolerations[0].effect: Unsupported value: "Sometimes": supported values: ',
+        ],
+    ),
+    "a spread over nothing, in an unknown way": (
+        template(topologySpreadConstraints=[{"maxSkew": 1, "whenUnsatisfiable": "Hope"}]),
+        [
+            "template.spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
+            'template.spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: "Hope"',
+        ],
+    ),
+    "a port name twice and a host port out of range": (
+        of_container(
+            ports=[
+                {"name": "p", "containerPort": 1},
+                {"name": "p", "containerPort": 2, "hostPort": 99999},
+            ]
+        ),
+        [
+            f'{C0}.ports[1].name: Duplicate value: "p"',
+            f"{C0}.ports[1].hostPort: Invalid value: 99999: must be between 1 and 65535, inclusive",
+        ],
+    ),
+    "a mount of no volume, nowhere": (
+        of_container(volumeMounts=[{}]),
+        [f"{C0}.volumeMounts[0].name: Required value", f"{C0}.volumeMounts[0].mountPath: Required value"],
+    ),
+    "an init container that restarts on failure": (
+        template(initContainers=[container("i", restartPolicy="OnFailure")]),
+        ['template.spec.initContainers[0].restartPolicy: Unsupported value: "OnFailure": supported values: "Always"'],
+    ),
+    "an unknown preemption policy": (
+        template(preemptionPolicy="Maybe"),
+        [
+            'template.spec.preemptionPolicy: Unsupported value: "Maybe": supported values: '
+            '"PreemptLowerPriority", "Never"'
+        ],
+    ),
+    "a variable with an equals sign": (
+        of_container(env=[{"name": "A=B"}]),
+        [f'{C0}.env[0].name: Invalid value: "A=B": a valid environment variable name'],
+    ),
+    "the host's network without the host's users": (
+        template(hostNetwork=True, hostUsers=False),
+        ["template.spec.hostNetwork: Forbidden: when `hostUsers` is false"],
     ),
     "a spread without skew": (
         template(topologySpreadConstraints=[{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from stromboli.process import flags, running
 from stromboli.webhooks.options import Options
 from stromboli.webhooks.processing import PROGRAM, serve
 
 
-async def _main() -> None:
-    await serve(flags.parse(Options, sys.argv[1:], program=PROGRAM))
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the process with the command line's flags, or those given; answers its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
 
+    async def parsed_and_served() -> None:
+        await serve(flags.parse(Options, given, program=PROGRAM))
 
-def main() -> int:
-    """Run the process; answers its exit code."""
-    return running.run(PROGRAM, _main)
+    return running.run(PROGRAM, parsed_and_served)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ async def serve(options: Options) -> None:
         health, metrics = Health(), Metrics(process_series=True)
         _add_readiness(health, keeper, cluster)
         await stack.enter_async_context(_side_endpoints(options, health, metrics, tls))
-        settings = settings_of(options, await _answered("version", _version(client)))
+        settings = settings_of(options, await _answered("the version of the API server", _version(client)))
         file = ConfigurationFile(Path(options.admission_conf)) if options.admission_conf else None
         admission = Admission(
             settings=settings,

@@ -59,34 +59,19 @@ def configuration(
     Pods to be judged are only sent if they are of one of ``schedulers``: a burst of foreign pods must not wait for us.
     Only main resources are matched, never ``status``: the system's own status writes need no review.
     """
-    kind = endpoint.kind
-    rule: JsonObject = {
-        "operations": [operation.value for operation in endpoint.operations],
-        "apiGroups": [kind.group],
-        "apiVersions": [kind.version],
-        "resources": [kind.plural],
-    }
     webhook: JsonObject = {
         "name": endpoint.webhook,
         "admissionReviewVersions": ["v1"],
         "clientConfig": client_config,
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
-        "rules": [rule],
-        "sideEffects": "None",
+        "rules": [_rule(endpoint)],
         "timeoutSeconds": 10,
+        **_scope(endpoint, exempt),
     }
-    if kind != kinds.HYPER_NODES:  # The original's object for these has neither scope nor selectors.
-        selector = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": list(exempt)}
-        rule["scope"] = "*"
-        webhook |= {
-            "sideEffects": "NoneOnDryRun",
-            "namespaceSelector": {"matchExpressions": [selector]},
-            "objectSelector": {},
-        }
     if endpoint.mutating:
         webhook["reinvocationPolicy"] = "Never"
-    if kind == kinds.PODS and not endpoint.mutating and schedulers:
+    if endpoint.kind == kinds.PODS and not endpoint.mutating and schedulers:
         ours = f"object.spec.schedulerName in [{', '.join(map(quote, schedulers))}]"
         webhook["matchConditions"] = [{"name": "scheduler", "expression": ours}]
     of_kind = configuration_kind(endpoint)
@@ -96,6 +81,33 @@ def configuration(
         "metadata": {"name": endpoint.configuration},
         "webhooks": [webhook],
     }
+
+
+def _rule(endpoint: Endpoint) -> JsonObject:
+    kind = endpoint.kind
+    rule: JsonObject = {
+        "operations": [operation.value for operation in endpoint.operations],
+        "apiGroups": [kind.group],
+        "apiVersions": [kind.version],
+        "resources": [kind.plural],
+    }
+    return rule if _is_plain(endpoint) else {**rule, "scope": "*"}
+
+
+def _scope(endpoint: Endpoint, exempt: Sequence[str]) -> JsonObject:
+    if _is_plain(endpoint):
+        return {"sideEffects": "None"}
+    selector = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": list(exempt)}
+    return {
+        "sideEffects": "NoneOnDryRun",
+        "namespaceSelector": {"matchExpressions": [selector]},
+        "objectSelector": {},
+    }
+
+
+def _is_plain(endpoint: Endpoint) -> bool:
+    """Whether the endpoint's object has neither scope nor selectors; the original's for HyperNodes is such."""
+    return endpoint.kind == kinds.HYPER_NODES
 
 
 @dataclass(frozen=True, slots=True)

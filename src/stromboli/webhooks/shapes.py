@@ -48,7 +48,6 @@ class Namespace(Shape, frozen=True):
 class NetworkTopology(Shape, frozen=True):
     """A network topology constraint."""
 
-    mode: str = ""
     highest_tier_allowed: int | None = None
     highest_tier_name: str = ""
 
@@ -75,14 +74,6 @@ class DependsOn(Shape, frozen=True):
     """Tasks that must come first."""
 
     name: list[str] = []
-    iteration: str = ""
-
-
-class Template(Shape, frozen=True):
-    """A pod template, its pod spec unread: podtemplates reads that itself."""
-
-    metadata: Metadata = Metadata()
-    spec: JsonObject = {}
 
 
 class Task(Shape, frozen=True):

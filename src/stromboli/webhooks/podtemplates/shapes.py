@@ -46,13 +46,6 @@ class VolumeMount(Shape, frozen=True):
     mount_path: str = ""
 
 
-class VolumeDevice(Shape, frozen=True):
-    """One entry of a container's ``volumeDevices``."""
-
-    name: str = ""
-    device_path: str = ""
-
-
 class Probe(Shape, frozen=True):
     """A probe: its handlers, unread."""
 
@@ -82,7 +75,6 @@ class Container(Shape, frozen=True):
     ports: list[Port] = []
     env: list[EnvVar] = []
     volume_mounts: list[VolumeMount] = []
-    volume_devices: list[VolumeDevice] = []
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
@@ -91,7 +83,7 @@ class Container(Shape, frozen=True):
 
 
 class Requirement(Shape, frozen=True):
-    """One entry of ``matchExpressions`` or ``matchFields``."""
+    """One entry of ``matchExpressions``."""
 
     key: str = ""
     operator: str = ""
@@ -102,7 +94,6 @@ class NodeSelectorTerm(Shape, frozen=True):
     """One alternative of a node affinity."""
 
     match_expressions: list[Requirement] = []
-    match_fields: list[Requirement] = []
 
 
 class NodeSelector(Shape, frozen=True):
