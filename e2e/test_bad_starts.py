@@ -27,8 +27,8 @@ async def start(module: str, *arguments: str) -> tuple[int, str]:
 
 
 def only_line(err: str) -> str:
-    """The only line, without a traceback anywhere."""
-    lines = [line for line in err.splitlines() if line]
+    """The only error line (logs may precede it), without a traceback anywhere."""
+    lines = [line for line in err.splitlines() if ": error: " in line]
     assert "Traceback" not in err, err
     assert len(lines) == 1, err
     return lines[0]

@@ -1,8 +1,9 @@
 """The policy in force: loaded at start, replaced when the file's content changes (spec 04 section 3.4).
 
-By default a file that is missing or invalid is refused with one line and what was in force stays, at start the
-built-in policy. With ``--disable-default-scheduler-config`` it ends the process instead. A new policy counts from the
-next cycle.
+At start a file that cannot be used ends the process with one line: nobody should run a policy they did not write (ADR
+12; Volcano falls back to its default and logs). Later a change for the worse is refused with one line and what was in
+force stays; with ``--disable-default-scheduler-config`` it ends the process, too. A new policy counts from the next
+cycle.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.process.running import StartupError
 from stromboli.scheduler import policy_file
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
-from stromboli.scheduler.policy_file import Known
+from stromboli.scheduler.policy_file import Known, LoadedPolicy
 from stromboli.scheduler.watching_files import ContentWatch
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class Policies:
         """Load the policy for the first time.
 
         Raises:
-            StartupError: only when strict; names the file, the place in it and the valid choices.
+            StartupError: names the file, the place in it and the valid choices.
         """
         if self._watch is None:
             if self._strict:
@@ -50,9 +51,14 @@ class Policies:
         try:
             content = self._watch.read()
         except OSError as error:
-            self._refuse(f"cannot be read: {error.strerror or error}")
-        else:
-            self._take(content)
+            raise StartupError(f"policy {self._path}: cannot be read: {error.strerror or error}") from error
+        try:
+            loaded = policy_file.parse(content, self._known)
+        except PolicyError as error:
+            raise StartupError(f"policy {self._path}: {error}") from error
+        if loaded.problems:
+            raise StartupError(f"policy {self._path}: {loaded.problems[0]}")
+        self._put(loaded)
 
     async def follow(self) -> None:
         """Take in new contents until cancelled. Raises StartupError when strict and the file becomes invalid."""
@@ -72,6 +78,9 @@ class Policies:
             return
         for problem in loaded.problems:
             log.error("policy %s: %s", self._path, problem)
+        self._put(loaded)
+
+    def _put(self, loaded: LoadedPolicy) -> None:
         self.current = loaded.policy
         self.generation += 1
         self.refused = None
@@ -81,5 +90,4 @@ class Policies:
         self.refused = f"policy {self._path}: {why}"
         if self._strict:
             raise StartupError(self.refused)
-        kept = "the policy loaded before" if self.generation else "the built-in policy"
-        log.error("%s; %s stays in force", self.refused, kept)
+        log.error("%s; the policy loaded before stays in force", self.refused)

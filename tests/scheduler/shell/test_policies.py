@@ -64,30 +64,22 @@ def test_good_file_is_in_force(path: Path) -> None:
     assert loaded.current.tiers[0][0].name == "gang"
 
 
-UNUSABLE = {"missing": None, "unknown action": BAD, "not YAML": "{", "empty": ""}
+UNUSABLE = {
+    "missing": None,
+    "unknown action": BAD,
+    "unknown plugin": GOOD.replace("gang", "gangs"),
+    "not YAML": "{",
+    "empty": "",
+}
 
 
+@pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
 @pytest.mark.parametrize("content", UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_unusable_file_is_refused_in_one_line_and_the_built_in_policy_stays(
-    path: Path, content: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    if content is not None:
-        write(path, content)
-    loaded = policies(path)
-    loaded.load()
-    assert loaded.current == DEFAULT_POLICY
-    assert loaded.refused is not None
-    assert str(path) in loaded.refused
-    assert "\n" not in loaded.refused
-    assert "the built-in policy stays in force" in caplog.text
-
-
-@pytest.mark.parametrize("content", UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_unusable_file_ends_a_strict_start_with_one_line(path: Path, content: str | None) -> None:
+def test_unusable_file_ends_the_start_with_one_line(path: Path, content: str | None, strict: bool) -> None:
     if content is not None:
         write(path, content)
     with pytest.raises(StartupError) as refused:
-        policies(path, strict=True).load()
+        policies(path, strict=strict).load()
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -155,9 +147,18 @@ async def test_change_for_the_worse_ends_a_strict_process(path: Path) -> None:
         await following
 
 
-def test_unknown_plugin_is_named_in_the_log_and_skipped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write(path, "actions: allocate\ntiers: [{plugins: [{name: gagn}]}]\n")
-    loaded = policies(path)
+async def test_unknown_plugin_in_a_changed_file_is_named_in_the_log_and_skipped(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(path, GOOD)
+    clock = FakeClock()
+    loaded = policies(path, clock)
     loaded.load()
-    assert loaded.refused is None
-    assert "'gagn' is not known and is skipped; did you mean gang?" in caplog.text
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(loaded.follow())
+        write(path, "actions: allocate, backfill\ntiers: [{plugins: [{name: gagn}]}]\n")
+        await clock.advance(5)
+        assert in_force(loaded) == ("allocate", "backfill")
+        assert refusal(loaded) is None
+        assert "'gagn' is not known and is skipped; did you mean gang?" in caplog.text
+        following.cancel()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.scheduler.core import amounts
-from stromboli.scheduler.core.columns import PODS
+from stromboli.scheduler.core.columns import EPSILON, PODS
 from stromboli.scheduler.core.records import Phase
 
 if TYPE_CHECKING:
@@ -74,11 +74,9 @@ def numbers(view: View, names: list[str], wanted: Floats, limit: Floats, taken: 
     short = wanted + taken - limit
 
     def text(amount: Floats) -> str:
-        return ", ".join(
-            f"{name} {quantity}"
-            for column in columns
-            for name, quantity in amounts.write({view.columns.names[column]: max(float(amount[column]), 0.0)}).items()
-        )
+        listed = {view.columns.names[column]: max(float(amount[column]), 0.0) for column in columns}
+        written = amounts.write(listed)
+        return ", ".join(f"{name} {written[name]}" for name in listed)
 
     return (
         f"The group needs {text(wanted)}; {holder.format(limit=text(limit))}, of which {text(taken)} is taken:"
@@ -92,3 +90,10 @@ def exceeded_names(view: View, amount: Floats, limit: Floats, requested: Floats)
     over[PODS] = False
     names = view.columns.names
     return [names[column] for column in np.nonzero(over)[0]]
+
+
+def within_some(amount: Floats, limit: Floats, requested: Floats) -> bool:
+    """Whether ``amount`` is within ``limit`` for some requested resource of which there is anything at all (no pods)."""
+    asked = (requested > 0.0) & ((amount >= EPSILON) | (limit >= EPSILON))
+    asked[PODS] = False
+    return bool((asked & (amount < limit + EPSILON)).any())
