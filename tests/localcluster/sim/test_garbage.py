@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.api import kinds
 from stromboli.localcluster.requests import DeleteOptions, Propagation
@@ -125,6 +127,33 @@ async def test_a_new_owner_of_the_same_name_does_not_keep_them() -> None:
         await delete(cluster, "top", "Background")
         await cluster.create(config_map("top"))
         await cluster.until(lambda: names(cluster) == {"top"})
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+async def test_what_lives_has_a_living_owner(data: st.DataObject) -> None:
+    """Whatever the owners and whatever is deleted: only that stays which never had owners, or still has one."""
+    size = data.draw(st.integers(1, 8))
+    owners = {
+        number: data.draw(st.sets(st.integers(0, number - 1), max_size=3)) if number else set()
+        for number in range(size)
+    }
+    doomed = data.draw(st.sets(st.integers(0, size - 1)))
+    alive: dict[int, bool] = {}
+    for number in range(size):
+        alive[number] = number not in doomed and (not owners[number] or any(alive[one] for one in owners[number]))
+    async with simulation(garbage=True) as cluster:
+        made: list[Object] = []
+        for number in range(size):
+            references = [owner(made[one]) for one in owners[number]]
+            made.append(await cluster.create(config_map(f"c{number}", *references)))
+        for number in doomed:
+            if cluster.find(kinds.CONFIG_MAPS, f"c{number}") is not None:
+                await delete(cluster, f"c{number}", "Background")
+        want = {f"c{number}" for number in range(size) if alive[number]}
+        await cluster.until(lambda: names(cluster) == want)
+        await cluster.settled()
+        assert names(cluster) == want
 
 
 async def test_cluster_scoped_owners() -> None:

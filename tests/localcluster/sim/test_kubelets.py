@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stromboli.api import kinds
 from stromboli.localcluster.nodes.heartbeats import NOT_READY
-from stromboli.localcluster.nodes.kubelets import UNMANAGED
+from stromboli.localcluster.nodes.kubelets import UNMANAGED, Addresses
 from stromboli.localcluster.nodes.lifecycles import PREFIX, Settings
 from stromboli.localcluster.requests import DeleteOptions
 from stromboli.localcluster.storage import Object
@@ -90,6 +90,27 @@ async def test_a_pod_that_cannot_be_simulated_does_not_stop_the_others() -> None
         await bind(cluster.registry, "default", "fine", "node-0")
         await cluster.until(lambda: phase(cluster, "fine") == "Running")
         assert phase(cluster, key[1]) == "Pending"
+
+
+async def test_kubelets_that_fall_behind_list_again() -> None:
+    async with simulation(nodes=1) as cluster:
+        await cluster.settled()
+        await cluster.create(pod("p"))
+        await bind(cluster.registry, "default", "p", "node-0")
+        cluster.store.compact()
+        await cluster.until(lambda: phase(cluster, "p") == "Running")
+        await cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "late"}})
+        cluster.store.compact()
+        await cluster.until(lambda: ready(cluster.find(kinds.NODES, "late", "")) == "True")
+
+
+async def test_addresses_go_on_behind_those_in_use() -> None:
+    addresses = Addresses()
+    addresses.seen({"status": {"podIP": "10.64.1.9"}})
+    addresses.seen({"status": {"podIP": "192.168.0.1"}})
+    addresses.seen({"status": {}})
+    assert addresses.pod_ip({"status": {}}) == "10.64.1.10"
+    assert addresses.pod_ip({"status": {"podIP": "10.64.0.3"}}) == "10.64.0.3"
 
 
 async def test_nodes_are_ready_and_have_leases() -> None:

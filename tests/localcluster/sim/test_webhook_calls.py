@@ -396,6 +396,21 @@ async def test_a_service_through_its_endpoints(tmp_path: Path) -> None:
         assert (await made.create())["metadata"]["labels"] == {"svc": "yes"}
 
 
+async def test_a_simulated_pod_serves_nothing(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as made:
+        metadata = {"name": "hook", "namespace": "volcano-system"}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 443}]}}
+        await made.registry.create(kinds.SERVICES, service)
+        subset = {"addresses": [{"ip": "10.64.0.7"}], "ports": [{"port": 8443}]}
+        endpoints = {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": [subset]}
+        await made.registry.create(kinds.ENDPOINTS, endpoints)
+        await made.register("svc", allow, clientConfig={"service": SERVICE, "caBundle": bundle(CA)})
+        assert (
+            "dial tcp 10.64.0.7:8443: connect: no route to host (the pod is simulated; "
+            in (await made.refused()).message
+        )
+
+
 async def test_a_service_must_show_its_own_name(tmp_path: Path) -> None:
     addresses = {("volcano-system", "hook"): "127.0.0.1:{port}"}
     async with cluster(tmp_path, "127.0.0.1", addresses=addresses) as made:

@@ -7,6 +7,7 @@ and writes. A pod is looked at when it appears, when somebody changes what it is
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import time
 from collections.abc import Callable
@@ -26,13 +27,15 @@ PodKey: TypeAlias = tuple[str, str, str]
 """Namespace, name and UID."""
 
 BATCH = 100
+POD_NETWORK = ipaddress.ip_network("10.64.0.0/10")
+"""Where simulated pods have their addresses; nothing listens there."""
 RETRY_SECONDS = 0.2
 UNMANAGED = "simulation.stromboli.dev/unmanaged"
 """Annotation of a Node (``true``) whose pods and heartbeats somebody else takes care of."""
 
 
 class Addresses:
-    """Hands out pod addresses: one counter through 10.64.0.0/10, the pod's own address if it has one already."""
+    """Hands out addresses of the pod network in turn; a pod that has one keeps it."""
 
     def __init__(self) -> None:
         self._count = 0

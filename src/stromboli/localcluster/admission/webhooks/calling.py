@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ import aiohttp
 
 from stromboli.api import kinds
 from stromboli.localcluster.admission.webhooks.matching import Hook
+from stromboli.localcluster.nodes.kubelets import POD_NETWORK
 from stromboli.localcluster.storage import Key, Store
 
 MAX_ANSWER = 8 * 1024 * 1024
@@ -63,7 +65,7 @@ class ServiceAddresses:
             for address in subset.get("addresses") or ():
                 for candidate in subset.get("ports") or ():
                     if candidate.get("name", "") == ports[0].get("name", ""):
-                        return f"{address['ip']}:{candidate['port']}"
+                        return _routable(address["ip"], candidate["port"])
         raise CallFailed(f'no endpoints available for service "{name}"')
 
 
@@ -139,6 +141,16 @@ class _StatusFailure(CallFailed):
         else:
             text = f"the server responded with the status code {status} but did not return more information"
         super().__init__(text)
+
+
+def _routable(address: str, port: int) -> str:
+    """``address:port``, unless the address is a simulated pod's: better to say so than to wait for it."""
+    if ipaddress.ip_address(address) in POD_NETWORK:
+        raise CallFailed(
+            f"dial tcp {address}:{port}: connect: no route to host (the pod is simulated; "
+            "name the process that really serves it with --service-address)"
+        )
+    return f"{address}:{port}"
 
 
 def _shown(hook: Hook) -> str:
