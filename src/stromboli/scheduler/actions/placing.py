@@ -110,7 +110,7 @@ class _Placement:
         if not self._cycle.combination.allocatable(self._queue, task):
             return True
         if task.gated:
-            if task.gate_opt_in and self._cycle.view.options.get("SchedulingGatesQueueAdmission"):
+            if task.gate_opt_in and self._cycle.view.feature("SchedulingGatesQueueAdmission", False):
                 self._cycle.remove_gate(task)
             return True
         if readiness.role_failed(self._sub_job, task):

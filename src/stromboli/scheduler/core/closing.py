@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 
 import msgspec
 import numpy as np
 
 from stromboli.api import core, quantities
-from stromboli.scheduler.core import amounts
+from stromboli.scheduler.core import amounts, devices
 from stromboli.scheduler.core.columns import Columns, Floats
 from stromboli.scheduler.core.fit_errors import job_text, outlook
 from stromboli.scheduler.core.reasons import ALL_NODES_UNAVAILABLE
@@ -125,38 +126,53 @@ def report(job: Job, invalid: str) -> JobReport:
     return JobReport(job.id, job.phase.word, job.min_member, counts, invalid, job_text(job), texts)
 
 
-def queue_updates(queues: Mapping[str, Queue], columns: Columns) -> list[QueueUpdate]:
-    """``status.allocated`` of queues, ancestors included, where it differs from what was last seen."""
+def queue_updates(
+    queues: Mapping[str, Queue], columns: Columns, held: Mapping[str, devices.Demand]
+) -> list[QueueUpdate]:
+    """``status.allocated`` of queues, ancestors included, where it differs from what was last seen.
+
+    ``held`` says what queues themselves hold of device classes.
+    """
     updates = []
-    for queue, total in _with_descendants(queues).values():
+    for queue, total, demand in _with_descendants(queues, held):
         resource = queue.resource
-        if _same_amounts(resource.status.allocated, total, columns):
+        if _same_amounts(resource.status.allocated, total, columns, demand):
             continue
-        written = amounts.write(columns.amounts(total))
+        written = {**amounts.write(columns.amounts(total)), **_written_devices(demand)}
         status = msgspec.structs.replace(resource.status, allocated=dict(written))
         queue.resource = msgspec.structs.replace(resource, status=status)
         updates.append(QueueUpdate(queue.name, resource.uid, written))
     return updates
 
 
-def _with_descendants(queues: Mapping[str, Queue]) -> dict[str, tuple[Queue, Floats]]:
-    totals = {name: (queue, queue.allocated.copy()) for name, queue in queues.items()}
+def _written_devices(demand: devices.Demand) -> dict[str, str]:
+    return {key: quantities.format(Fraction(amount)) for key, amount in demand.items() if amount}
+
+
+def _with_descendants(
+    queues: Mapping[str, Queue], held: Mapping[str, devices.Demand]
+) -> Iterable[tuple[Queue, Floats, devices.Demand]]:
+    totals = {name: (queue, queue.allocated.copy(), dict(held.get(name, {}))) for name, queue in queues.items()}
     if "root" not in queues:
-        return totals
+        return totals.values()
     for queue in queues.values():
         seen = {queue.name}
         parent = queue.resource.spec.parent or "root"
         while parent in totals and parent not in seen:
             seen.add(parent)
             totals[parent][1].__iadd__(queue.allocated)
+            devices.add(totals[parent][2], held.get(queue.name, {}))
             parent = queues[parent].resource.spec.parent or "root"
-    return totals
+    return totals.values()
 
 
-def _same_amounts(listed: Mapping[str, quantities.Quantity], total: Floats, columns: Columns) -> bool:
+def _same_amounts(
+    listed: Mapping[str, quantities.Quantity], total: Floats, columns: Columns, demand: devices.Demand
+) -> bool:
     try:
-        known = columns.vector(amounts.read(listed))
+        known = columns.vector(amounts.read({name: listed[name] for name in listed if devices.MARK not in name}))
+        had = {name: float(quantities.parse(str(listed[name]))) for name in listed if devices.MARK in name}
     except ValueError:
         return False
-    names = set(listed)
-    return {"cpu", "memory"} <= names and len(known) == len(total) and bool(np.array_equal(known, total))
+    same = {"cpu", "memory"} <= set(listed) and len(known) == len(total) and bool(np.array_equal(known, total))
+    return same and had == {key: amount for key, amount in demand.items() if amount}

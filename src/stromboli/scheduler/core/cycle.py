@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from stromboli.api import core
-from stromboli.scheduler.core import admitting, closing, opening, victim_order
+from stromboli.scheduler.core import admitting, closing, devices, opening, victim_order
 from stromboli.scheduler.core.accounting import Holding
 from stromboli.scheduler.core.acting import Action
 from stromboli.scheduler.core.combining import Combination, Member
@@ -133,7 +133,6 @@ class Cycle:
             action_names=frozenset(self.policy.actions),
             options=options,
             unsettled=self._unsettled,
-            complain=self.complain,
             in_victim_order=lambda job, tasks: sorted(tasks, key=victim_order.key(self.combination, job)),
         )
 
@@ -228,7 +227,7 @@ class Cycle:
             self._close_job(job)
         self.journal.end_evictions()
         self._end_tentative(TaskStatus.PIPELINED)
-        self.result.queues = closing.queue_updates(self.mirror.queues, self.mirror.columns)
+        self.result.queues = closing.queue_updates(self.mirror.queues, self.mirror.columns, self._held_devices())
         self._end_tentative(TaskStatus.ALLOCATED)
         self._hand_over()
         self.result.timings["close", ""] = self._clock() - started
@@ -271,6 +270,14 @@ class Cycle:
             self.view.events.append(JobEvent(job.id, job.uid, "Normal", "Scheduled", "pod group is ready"))
         self.result.pods.extend(closing.pod_updates(job))
 
+    def _held_devices(self) -> dict[str, devices.Demand]:
+        """By queue; nothing is looked at where there are no claims."""
+        objects = self.view.objects
+        if not objects.all(core.ResourceClaim) or not self.view.feature("DynamicResourceAllocation", True):
+            return {}
+        claims = devices.Claims(objects, capacities=self.view.feature("DRAConsumableCapacity", False))
+        return {name: devices.held_by(queue, claims) for name, queue in self.mirror.queues.items()}
+
     def _end_tentative(self, status: TaskStatus) -> None:
         for task in self.journal.placed.values():
             if task.status == status:
@@ -282,7 +289,7 @@ class Cycle:
         for task, reason in decisions.evictions:
             mirror.ledger.reweigh(task, Holding.EVICTED, Holding.RELEASING)
             result.evictions.append(Evict(closing.ref(task), reason, task.job.uid if task.job else ""))
-        result.events, result.samples = self.view.events, self.view.samples
+        result.events, result.samples, result.warnings = self.view.events, self.view.samples, self.view.warnings
         jobs = self._unsettled()
         for job in jobs:
             _forget(job)

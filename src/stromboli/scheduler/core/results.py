@@ -105,3 +105,5 @@ class CycleResult:
     reports: list[JobReport] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """One line each: unknown plugins, failing plugins or actions."""
+    warnings: list[str] = field(default_factory=list)
+    """One line each: objects that cannot be used as they are, such as a queue without its parent."""

@@ -108,9 +108,8 @@ class View:
     that is not ready is among them."""
     in_victim_order: Callable[[Job, Sequence[Task]], list[Task]] = lambda preemptor, tasks: list(tasks)
     """Victims in the order in which they go for a job (spec 04 section 28.3); not to be asked while plugins open."""
-    complain: Callable[[str], None] = lambda text: None
-    """Names a problem that is nobody's request: a queue that cannot be read, an argument that makes no sense. The same
-    text is reported once."""
+    warnings: list[str] = field(default_factory=list)
+    """What is wrong with objects that are nobody's request, such as queues; see :meth:`warn`."""
     samples: list[Sample] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
     refusals: dict[str, Refusal] = field(default_factory=dict)
@@ -121,6 +120,17 @@ class View:
     def row_nodes(self, rows: Rows) -> list[Node]:
         """The nodes of live rows, in order."""
         return [node for row in rows if (node := self.node_list[row]) is not None]
+
+    def feature(self, gate: str, default: bool) -> bool:
+        """Whether a feature gate is on."""
+        gates = self.options.get("feature-gates")
+        on = gates.get(gate, default) if isinstance(gates, Mapping) else default
+        return bool(on)
+
+    def warn(self, text: str) -> None:
+        """Names, once, an object that cannot be used as it is, and the next step; nothing has failed."""
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def report(self, job: Job, reason: str, message: str, type: str = "Normal") -> None:
         """An event on the job's PodGroup."""

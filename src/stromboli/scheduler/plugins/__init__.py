@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.scheduler.core.plugin import PluginTable
 from stromboli.scheduler.plugins.binpack import Binpack
+from stromboli.scheduler.plugins.capacity import Capacity
 from stromboli.scheduler.plugins.conformance import Conformance
 from stromboli.scheduler.plugins.drf import Drf
 from stromboli.scheduler.plugins.gang import Gang
@@ -17,6 +18,6 @@ from stromboli.scheduler.plugins.proportion import Proportion
 def built_in() -> PluginTable:
     """A new table of all plugins in this package."""
     table = PluginTable()
-    for plugin in (Binpack, Conformance, Drf, Gang, NodeOrder, Overcommit, Predicates, Priority, Proportion):
+    for plugin in (Binpack, Capacity, Conformance, Drf, Gang, NodeOrder, Overcommit, Predicates, Priority, Proportion):
         table.add(plugin)
     return table

@@ -29,7 +29,7 @@ class Drf(Plugin):
         self._total = view.total[self._columns]
         hooks = Hooks(job_order=Order(key=self._key), preemptable=self._preemptable, close=self._close)
         if view.hierarchy.get(self.name):
-            self._tree = FairTree(view.queues.values(), view.total, view.complain)
+            self._tree = FairTree(view.queues.values(), view.total, view.warn)
             hooks.queue_order = Order(compare=self._tree.compare, depends=Depends.OTHERS)
             hooks.reclaimable = self._reclaimable
             hooks.on_allocate = hooks.on_deallocate = self._moved

@@ -32,20 +32,20 @@ class Place:
     weights: tuple[float, ...]
 
 
-def place_of(queue: Queue, complain: Callable[[str], None]) -> Place:
+def place_of(queue: Queue, warn: Callable[[str], None]) -> Place:
     """Reads a queue's annotations; the first element of the path stands for the root."""
     annotations = queue.resource.metadata.annotations
     names = tuple(annotations.get(PATH, "").split(SEPARATOR)[1:]) or (queue.name,)
     words = annotations.get(WEIGHTS, "").split(SEPARATOR)[1:] if PATH in annotations else []
-    weights = [_weight(queue, word, complain) for word in words[: len(names)]]
+    weights = [_weight(queue, word, warn) for word in words[: len(names)]]
     return Place(names, tuple(weights + [1.0] * (len(names) - len(weights))))
 
 
-def _weight(queue: Queue, word: str, complain: Callable[[str], None]) -> float:
+def _weight(queue: Queue, word: str, warn: Callable[[str], None]) -> float:
     try:
         weight = float(word)
     except ValueError:
-        complain(f"queue {queue.name}: annotation {WEIGHTS}: {word!r} is not a number; the weight counts as 1")
+        warn(f"queue {queue.name}: annotation {WEIGHTS}: {word!r} is not a number; the weight counts as 1")
         return 1.0
     return weight if weight >= 1.0 else 1.0
 
@@ -85,7 +85,7 @@ class Leaf:
 class FairTree:
     """The tree of one cycle, following ``job.allocated``."""
 
-    def __init__(self, queues: Iterable[Queue], total: Floats, complain: Callable[[str], None]) -> None:
+    def __init__(self, queues: Iterable[Queue], total: Floats, warn: Callable[[str], None]) -> None:
         self._columns = np.nonzero(total >= EPSILON)[0]
         self._total: Floats = total[self._columns]
         self._held: Floats = np.zeros(len(self._columns))
@@ -95,7 +95,7 @@ class FairTree:
         self._counted: dict[str, Floats] = {}
         self._changed: dict[str, Leaf] = {}
         for queue in sorted(queues, key=lambda queue: queue.name):
-            self._paths[queue.name] = self._plant(place_of(queue, complain))
+            self._paths[queue.name] = self._plant(place_of(queue, warn))
             for job in queue.jobs.values():
                 self._hang(job, self._paths[queue.name][-1])
         self._allot(self._root)

@@ -93,7 +93,7 @@ def exceeded_names(view: View, amount: Floats, limit: Floats, requested: Floats)
 
 
 def within_some(amount: Floats, limit: Floats, requested: Floats) -> bool:
-    """Whether ``amount`` is within ``limit`` for some requested resource of which there is anything at all (no pods)."""
+    """Whether ``amount`` is within ``limit`` for some requested resource that is not zero in both (no pods)."""
     asked = (requested > 0.0) & ((amount >= EPSILON) | (limit >= EPSILON))
     asked[PODS] = False
     return bool((asked & (amount < limit + EPSILON)).any())

@@ -1,0 +1,138 @@
+"""Whom a queue may take resources from, as capacity sees it (spec 06 section 10.5).
+
+One rule is added to those of the original, so that reclaiming comes to an end: nobody is evicted when the victim's
+queue would fall below what it deserves of something of which the reclaimer's queue would then have more than it
+deserves. The two would only change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, PODS, Floats
+from stromboli.scheduler.core.plugin import Victims, Vote
+from stromboli.scheduler.plugins.queue_hierarchy import ROOT
+
+if TYPE_CHECKING:
+    from stromboli.scheduler.core.records import Task
+    from stromboli.scheduler.core.view import View
+    from stromboli.scheduler.plugins.queue_accounts import Account
+
+
+class Reclaiming:
+    """The rule over the accounts of one cycle; ``level`` is how many levels of ancestors are looked at as well."""
+
+    def __init__(self, view: View, accounts: Mapping[str, Account], level: int) -> None:
+        self._view = view
+        self._accounts = accounts
+        self._level = level
+
+    def victims(self, reclaimer: Task, candidates: Sequence[Task]) -> Victims:
+        """The candidates that may go, in victim order."""
+        mine = self._account(reclaimer)
+        if mine is None or reclaimer.job is None:
+            return [], Vote.REJECT
+        chosen: list[Task] = []
+        held = _Held()
+        for task in self._view.in_victim_order(reclaimer.job, candidates):
+            theirs = self._account(task)
+            if theirs is None or not common(task.request, reclaimer.request, pods=False):
+                continue
+            if self._may_go(task, theirs, reclaimer, mine, held):
+                chosen.append(task)
+                for account in (theirs, *self._checked(theirs, mine)):
+                    held.subtract(account, task.request)
+        return chosen, Vote.PERMIT
+
+    def surplus(self, candidates: Sequence[Task]) -> Victims:
+        """Candidates of which their own queues have more than they deserve, whoever wants it."""
+        chosen: list[Task] = []
+        held = _Held()
+        for task in candidates:
+            theirs = self._account(task)
+            if theirs is None or not _guaranteed(theirs, held.of(theirs) - task.request):
+                continue
+            if is_immediate(task, theirs) or exceeds(held.of(theirs), theirs, task.request):
+                chosen.append(task)
+                held.subtract(theirs, task.request)
+        return chosen, Vote.PERMIT
+
+    def _account(self, task: Task) -> Account | None:
+        return self._accounts.get(task.job.queue_name) if task.job is not None else None
+
+    def _may_go(self, task: Task, theirs: Account, reclaimer: Task, mine: Account, held: _Held) -> bool:
+        has = held.of(theirs)
+        if not _guaranteed(theirs, has - task.request):
+            return False
+        if is_immediate(task, theirs):
+            if self._are_relatives(theirs, mine) and not common(reclaimer.request, mine.deserved):
+                return False
+        elif not exceeds(has, theirs, task.request):
+            return False
+        if _would_change_places(has - task.request, theirs, mine.allocated + reclaimer.request, mine, task.request):
+            return False
+        return all(
+            is_immediate(task, above) or exceeds(held.of(above), above, task.request)
+            for above in self._checked(theirs, mine)
+        )
+
+    def _near(self, account: Account) -> list[Account]:
+        return [above for above in account.line[1 : 1 + self._level] if above.name != ROOT]
+
+    def _are_relatives(self, left: Account, right: Account) -> bool:
+        near = self._near(right)
+        return any(above in near for above in self._near(left))
+
+    def _checked(self, theirs: Account, mine: Account) -> list[Account]:
+        """Ancestors of the victim's queue that must have too much as well, level by level."""
+        return [
+            above
+            for level, above in enumerate(theirs.line[1 : 1 + self._level], start=1)
+            if above.name != ROOT and not (level < len(mine.line) and mine.line[level] is above)
+        ]
+
+
+class _Held:
+    """What accounts still hold as victims are taken off."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, Floats] = {}
+
+    def of(self, account: Account) -> Floats:
+        return self._left.get(account.name, account.allocated)
+
+    def subtract(self, account: Account, amount: Floats) -> None:
+        self._left[account.name] = self.of(account) - amount
+
+
+def common(left: Floats, right: Floats, *, pods: bool = True) -> bool:
+    """Whether two amounts have something in common."""
+    both = (left >= EPSILON) & (right >= EPSILON)
+    if not pods:
+        both[PODS] = False
+    return bool(both.any())
+
+
+def is_immediate(task: Task, account: Account) -> bool:
+    """Whether the queue deserves nothing of what the task holds; a deserved number of pods meets every task."""
+    return not common(task.request, account.deserved)
+
+
+def exceeds(held: Floats, account: Account, request: Floats) -> bool:
+    """Whether more than deserved is held of something that the request names and the queue knows."""
+    relevant = (request > 0.0) & account.deserves
+    for basic in (CPU, MEMORY):
+        relevant[basic] = request[basic] > 0.0 and account.deserved[basic] >= EPSILON
+    relevant[PODS] = False
+    return bool((relevant & (held > account.deserved)).any())
+
+
+def _guaranteed(account: Account, left: Floats) -> bool:
+    return bool((account.guarantee < left + EPSILON).all())
+
+
+def _would_change_places(left: Floats, theirs: Account, taken: Floats, mine: Account, request: Floats) -> bool:
+    loses = (request > 0.0) & (left + EPSILON < theirs.deserved)
+    loses[PODS] = False
+    return bool((loses & (taken > mine.deserved + EPSILON)).any())
