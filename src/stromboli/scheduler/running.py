@@ -195,7 +195,11 @@ class Scheduler:
         for problem in result.problems:
             if problem not in self.explanations.problems:
                 log.error("cycle %d: %s", self.cycles, problem)
-        self.explanations.record(self.cycles, result.reports, result.problems, self.mirror.session_jobs)
+        for warning in result.warnings:
+            if warning not in self.explanations.problems:
+                log.warning("%s", warning)
+        problems = [*result.problems, *result.warnings]
+        self.explanations.record(self.cycles, result.reports, problems, self.mirror.session_jobs)
 
     def _versions(self, result: CycleResult) -> dict[str, str]:
         jobs = [self.mirror.jobs.get(update.job_id) for update in result.pod_groups]
