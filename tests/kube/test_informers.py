@@ -544,6 +544,16 @@ def tell(informer: Informer[JsonObject], event: tuple[str, JsonObject]) -> None:
     informer.take(Changed(WatchEvent(event[0], json.encode(event[1]))))
 
 
+def test_leaving_twice_told_in_the_wrong_order_is_leaving() -> None:
+    history, informer = History(), informer_without_server(selective=True)
+    for what in ("write", "leave", "write", "leave"):
+        history.happen("a", what)
+    first, left, back, left_again = history.events
+    for event in (first, left_again, left, back):
+        tell(informer, event)
+    assert len(informer.store) == 0
+
+
 @pytest.mark.parametrize("selective", [False, True], ids=["everything", "a selection"])
 @given(occurrences=OCCURRENCES, data=st.data())
 @settings(max_examples=150, deadline=None)

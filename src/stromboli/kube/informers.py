@@ -290,7 +290,9 @@ class Informer(Generic[T]):
             self._position.resource_version = version
 
     def _remember_deletion(self, identity: Identity) -> None:
-        self._deleted[identity.uid] = identity.resource_version
+        before = self._deleted.get(identity.uid)
+        if before is None or _older(before, identity.resource_version):
+            self._deleted[identity.uid] = identity.resource_version
         self._deleted.move_to_end(identity.uid)
         while len(self._deleted) > REMEMBERED_DELETIONS:
             self._deleted.popitem(last=False)
