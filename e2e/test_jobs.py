@@ -55,7 +55,7 @@ async def test_a_gang_too_big_starts_no_pod_and_says_why_with_numbers(cluster: C
 
 
 async def test_a_gang_that_is_admitted_but_finds_no_room_says_what_is_lacking(cluster: Cluster) -> None:
-    await cluster.create(JOBS, vcjob("tight", replicas=11, cpu="4", command="sleep 1"))
+    await cluster.create(JOBS, vcjob("tight", replicas=11, cpu="3", command="sleep 1"))
     group = await eventually(
         lambda: cluster.pod_group("tight"),
         lambda seen: any(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from stromboli.webhooks.shapes import JsonObject
@@ -125,3 +126,13 @@ def test_the_first_fault_is_told_alone() -> None:
     new = stored()
     first_task(new).update(replicas=-1, name="z")
     assert len(decide("/jobs/validate", new, stored()).errors) == 1
+
+
+def test_the_same_manifest_again_is_no_change_though_it_lacks_what_admission_filled_in() -> None:
+    manifest = job(task("a", 2), minAvailable=2, plugins={"mpi": []})
+    manifest["spec"]["tasks"][0]["name"] = "master"
+    patch = decide("/jobs/mutate", deepcopy(manifest)).patch
+    stored_job = jsonpatch.apply_patch(deepcopy(manifest), list(patch))
+    assert stored_job != manifest
+    verdict = decide("/jobs/validate", manifest, stored_job)
+    assert (verdict.allowed, verdict.message) == (True, "")

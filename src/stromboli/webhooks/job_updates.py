@@ -6,7 +6,7 @@ ones. Where a member is a pointer in Go (an explicit zero differs from nothing) 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from stromboli.api import quantities
@@ -39,12 +39,20 @@ _PLAIN_FLAGS: Final = frozenset(
 """Numbers and switches that Go holds by value: zero and false are missing."""
 
 
-def update_faults(obj: JsonObject, old: JsonObject, job: Job) -> list[FieldError]:
-    """The first fault of the change, or none."""
-    return list(_faults(obj, old, job))[:1]
+def update_faults(
+    obj: JsonObject, old: JsonObject, job: Job, default: Callable[[JsonObject], JsonObject]
+) -> list[FieldError]:
+    """The first fault of the change, or none.
+
+    ``default`` is what admission does to a new job: a change that only leaves out what it would fill in is none, so that
+    applying the same manifest twice is no change (better than the original, which refuses it).
+    """
+    return list(_faults(obj, old, job, default))[:1]
 
 
-def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
+def _faults(
+    obj: JsonObject, old: JsonObject, job: Job, default: Callable[[JsonObject], JsonObject]
+) -> Iterator[FieldError]:
     for index, task in enumerate(job.spec.tasks):
         yield from _task_faults(task, f"spec.tasks[{index}]", job)
     if job.spec.min_available > sum(task.replicas for task in job.spec.tasks):
@@ -56,7 +64,7 @@ def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
     if len(before.spec.tasks) != len(job.spec.tasks):
         yield sentence("spec.tasks", "job updates may not add or remove tasks", Reason.FORBIDDEN)
     changed = changed_members(obj.get("spec", {}), old.get("spec", {}))
-    if changed:
+    if changed and changed_members(default(obj).get("spec", {}), default(old).get("spec", {})):
         yield sentence(f"spec.{changed[0]}", _FIXED_TEXT, Reason.FORBIDDEN)
 
 

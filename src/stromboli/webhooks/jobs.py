@@ -91,7 +91,7 @@ def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -
     """The faults of a new job, or the first fault of a change."""
     job = read(Job, obj)
     if context.operation == Operation.UPDATE:
-        return job_updates.update_faults(obj or {}, old or {}, job)
+        return job_updates.update_faults(obj or {}, old or {}, job, lambda each: default(each, context))
     if not job.spec.tasks:
         return [sentence("spec.tasks", "No task specified in job spec", Reason.REQUIRED)]
     if not _has_mpi_master(job):
