@@ -169,7 +169,8 @@ class LocalCluster:
         caller = Caller(ServiceAddresses(self.store, settings.service_addresses))
         stack.push_async_callback(caller.close)
         self.registry = new_registry(self.store)
-        self.registry.admission = AdmissionChain(self.store, WebhookDispatcher(self.store, caller))
+        self._admission = AdmissionChain(self.store, WebhookDispatcher(self.store, caller))
+        self.registry.admission = self._admission
         authorizer = RbacAuthorizer(self.store) if settings.authorization_mode == "RBAC" else AlwaysAllow()
         signer = TokenSigner(credentials.signing_key)
         tokens = {credentials.admin_token: ADMIN}
@@ -214,7 +215,7 @@ class LocalCluster:
             yield VolumeController(registry)
             yield EndpointsController(registry)
             yield DisruptionController(registry)
-            yield QuotaController(registry)
+            yield QuotaController(registry, self._admission.ledger)
             yield VanishedNodeController(registry)
 
     @contextlib.contextmanager

@@ -170,6 +170,10 @@ class Watch:
         """
         if self._next == self._log.dropped + len(self._log.events):
             await self._wait(timeout)
+        return self.take()
+
+    def take(self) -> list[Event]:
+        """Like :meth:`batch`, but without waiting for anything."""
         if self._next < self._log.dropped:
             raise Gone(f"too old resource version: {self.revision} ({self._log.compacted})")
         fresh = self._log.events[self._next - self._log.dropped :]

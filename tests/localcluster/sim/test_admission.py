@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.api import kinds
+from stromboli.localcluster.admission.quotas import QuotaLedger
 from stromboli.localcluster.statuses import StatusError
 from stromboli.localcluster.storage import Object
 from tests.localcluster.sim.simulation import Simulation, config_map, pod, simulation
@@ -234,6 +237,40 @@ async def test_what_is_gone_or_ended_no_longer_counts() -> None:
         await cluster.create(pod("b"))
         await cluster.registry.delete(kinds.PODS, "default", "b")
         await cluster.create(pod("c"))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["create", "delete", "end", "compact"]), st.integers(0, 5)), max_size=25))
+async def test_the_ledger_is_what_a_count_would_say(steps: list[tuple[str, int]]) -> None:
+    """Whatever happens, also behind a log that was cut: the running total equals a fresh count."""
+    async with simulation() as cluster:
+        made = await cluster.create(quota({"pods": "100", "requests.cpu": "100", "count/pods": "100"}))
+        ledger = QuotaLedger(cluster.store)
+        for action, number in steps:
+            name = f"p{number}"
+            present = cluster.find(kinds.PODS, name)
+            if action == "create" and present is None:
+                await cluster.create(pod(name, resources={"requests": {"cpu": f"{number + 1}00m"}}))
+            elif action == "delete" and present is not None:
+                await cluster.registry.delete(kinds.PODS, "default", name)
+            elif action == "end" and present is not None:
+                ended = {**present, "status": {"phase": "Succeeded"}}
+                await cluster.registry.update(kinds.PODS, ended, subresource="status")
+            elif action == "compact":
+                cluster.store.compact()
+            assert ledger.used(made, "default") == QuotaLedger(cluster.store).used(made, "default")
+
+
+async def test_a_raised_quota_lets_more_in() -> None:
+    async with simulation() as cluster:
+        made = await cluster.create(quota({"pods": "1"}))
+        await cluster.create(pod("a"))
+        await refused(cluster, pod("b"))
+        present = cluster.find(kinds.RESOURCE_QUOTAS, made["metadata"]["name"])
+        assert present is not None
+        await cluster.registry.update(kinds.RESOURCE_QUOTAS, {**present, "spec": {"hard": {"pods": "2"}}})
+        await cluster.create(pod("b"))
+        assert "used: pods=2, limited: pods=2" in (await refused(cluster, pod("c"))).message
 
 
 async def test_quotas_of_other_objects() -> None:

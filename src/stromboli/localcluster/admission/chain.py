@@ -13,7 +13,7 @@ from typing import Protocol
 from stromboli.localcluster.admission.limits import apply_limit_defaults, check_limits
 from stromboli.localcluster.admission.namespaces import check_namespace
 from stromboli.localcluster.admission.priorities import set_priority
-from stromboli.localcluster.admission.quotas import check_quotas
+from stromboli.localcluster.admission.quotas import QuotaCheck, QuotaLedger
 from stromboli.localcluster.admission.serviceaccounts import set_service_account
 from stromboli.localcluster.admission.tolerations import add_default_tolerations
 from stromboli.localcluster.extending import AdmissionRequest
@@ -30,7 +30,6 @@ MUTATING: tuple[Plugin, ...] = (
     add_default_tolerations,
 )
 VALIDATING: tuple[Plugin, ...] = (check_limits,)
-LAST: tuple[Plugin, ...] = (check_quotas,)
 
 
 class Webhooks(Protocol):
@@ -53,13 +52,13 @@ class AdmissionChain:
         *,
         mutating: Sequence[Plugin] = MUTATING,
         validating: Sequence[Plugin] = VALIDATING,
-        last: Sequence[Plugin] = LAST,
     ) -> None:
         self._store = store
         self._webhooks = webhooks
         self._mutating = mutating
         self._validating = validating
-        self._last = last
+        self.ledger = QuotaLedger(store)
+        self._check_quotas = QuotaCheck(self.ledger)
 
     async def mutate(self, request: AdmissionRequest) -> Object | None:
         """The object as the plugins and webhooks want it."""
@@ -73,5 +72,4 @@ class AdmissionChain:
         for plugin in self._validating:
             plugin(request, self._store)
         await self._webhooks.validate(request)
-        for plugin in self._last:
-            plugin(request, self._store)
+        self._check_quotas(request, self._store)

@@ -1,6 +1,6 @@
 """ResourceQuota: what a namespace uses, and whether one more object fits.
 
-Use is counted from the stored objects at the moment of the question. Counted are pods (``pods``, ``count/pods``,
+Amounts are whole thousandths. Counted are pods (``pods``, ``count/pods``,
 requests and limits of cpu, memory, ephemeral storage and extended resources) and the number of objects of any kind
 (``count/PLURAL.GROUP`` and the old short names). Scopes: Terminating, NotTerminating, BestEffort, NotBestEffort and
 PriorityClass.
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from stromboli.api import kinds, quantities
 from stromboli.api.kinds import Kind
 from stromboli.localcluster.extending import AdmissionRequest
 from stromboli.localcluster.statuses import forbidden
-from stromboli.localcluster.storage import Object, Store
+from stromboli.localcluster.storage import Gone, Key, Object, Store, Stored
 
-Usage = dict[str, Fraction]
+Usage: TypeAlias = dict[str, int]
+"""Thousandths by the names that quotas use."""
+
+ONE = 1000
 
 _COUNTED: tuple[Kind, ...] = (
     kinds.CONFIG_MAPS, kinds.SECRETS, kinds.SERVICES, kinds.PERSISTENT_VOLUME_CLAIMS,
@@ -29,71 +32,125 @@ _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _BINARY = ("memory", "storage")
 
 
-def check_quotas(request: AdmissionRequest, store: Store) -> None:
-    """Refuse a new object that does not fit into every quota of its namespace."""
-    if request.operation != "CREATE" or request.subresource or request.obj is None or not request.kind.namespaced:
-        return
-    for stored in store.list(kinds.RESOURCE_QUOTAS, request.namespace):
-        _check(stored.object, request, request.obj, store)
+class QuotaCheck:
+    """The admission plugin; it is the last one and does not wait, so nothing comes between its count and the store."""
 
+    def __init__(self, ledger: QuotaLedger) -> None:
+        self._ledger = ledger
 
-def _check(quota: Object, request: AdmissionRequest, obj: Object, store: Store) -> None:
-    hard = (quota.get("spec") or {}).get("hard") or {}
-    asked = {name: amount for name, amount in usage_of(request.kind, obj).items() if name in hard}
-    if request.kind == kinds.PODS:
-        if not in_scope(quota, obj):
+    def __call__(self, request: AdmissionRequest, store: Store) -> None:
+        """Refuse a new object that does not fit into every quota of its namespace."""
+        if request.operation != "CREATE" or request.subresource or request.obj is None or not request.kind.namespaced:
             return
-        missing = sorted(_unspecified(hard, obj))
-        if missing:
-            names = _sources(missing, obj)
-            why = f"failed quota: {quota['metadata']['name']}: must specify {names}"
+        for stored in store.list(kinds.RESOURCE_QUOTAS, request.namespace):
+            self._check(stored.object, request, request.obj)
+
+    def _check(self, quota: Object, request: AdmissionRequest, obj: Object) -> None:
+        hard = hard_limits(quota)
+        if request.kind == kinds.PODS:
+            if not in_scope(quota, obj):
+                return
+            _require_requests(quota, request, obj)
+        asked = {name: amount for name, amount in usage_of(request.kind, obj).items() if name in hard and amount > 0}
+        if not asked:
+            return
+        used = self._ledger.used(quota, request.namespace)
+        over = sorted(name for name in asked if used.get(name, 0) + asked[name] > quantities.milli(hard[name]))
+        if over:
+            why = (
+                f"exceeded quota: {quota['metadata']['name']}, requested: {_listed(over, asked)}, "
+                f"used: {_listed(over, used)}, limited: {','.join(f'{name}={hard[name]}' for name in over)}"
+            )
             raise forbidden(request.kind, request.name, why)
-    asked = {name: amount for name, amount in asked.items() if amount > 0}
-    if not asked:
-        return
-    used = quota_usage(quota, request.namespace, store)
-    over = sorted(name for name in asked if used.get(name, 0) + asked[name] > quantities.parse(hard[name]))
-    if over:
-        why = (
-            f"exceeded quota: {quota['metadata']['name']}, requested: {_listed(over, asked)}, "
-            f"used: {_listed(over, used)}, limited: {','.join(f'{name}={hard[name]}' for name in over)}"
-        )
-        raise forbidden(request.kind, request.name, why)
 
 
-def quota_usage(quota: Object, namespace: str, store: Store) -> Usage:
-    """What counts against a quota at the moment, for each of its hard limits."""
-    hard = (quota.get("spec") or {}).get("hard") or {}
-    total: Usage = {name: Fraction(0) for name in hard}
-    for kind in _kinds(hard):
-        for stored in store.list(kind, namespace):
-            obj = stored.object
-            if kind == kinds.PODS and (_finished(obj) or not in_scope(quota, obj)):
-                continue
-            for name, amount in usage_of(kind, obj).items():
-                if name in total:
-                    total[name] += amount
-    return total
+class QuotaLedger:
+    """What is used of each quota, kept up to date from the store's log instead of counted anew for every object."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._accounts: dict[str, _Account] = {}
+
+    def used(self, quota: Object, namespace: str) -> Usage:
+        """What counts against a quota at this moment, for each of its hard limits."""
+        uid = quota["metadata"]["uid"]
+        account = self._accounts.get(uid)
+        if account is not None and account.spec == quota.get("spec"):
+            try:
+                account.refresh()
+            except Gone:
+                account = None
+        else:
+            account = None
+        if account is None:
+            self._forget_gone()
+            account = self._accounts[uid] = _Account(self._store, quota, namespace)
+        return account.total
+
+    def _forget_gone(self) -> None:
+        present = {stored.object["metadata"]["uid"] for stored in self._store.list(kinds.RESOURCE_QUOTAS)}
+        self._accounts = {uid: account for uid, account in self._accounts.items() if uid in present}
+
+
+class _Account:
+    """The running total of one quota, and what each object adds to it."""
+
+    def __init__(self, store: Store, quota: Object, namespace: str) -> None:
+        self.spec = quota.get("spec")
+        self._quota = quota
+        self.total: Usage = dict.fromkeys(hard_limits(quota), 0)
+        self._parts: dict[Key, Usage] = {}
+        counted = _kinds(self.total)
+        self._watches = {kind: store.watch(kind, namespace) for kind in counted}
+        for kind in counted:
+            for stored in store.list(kind, namespace):
+                self._put(kind, stored)
+
+    def refresh(self) -> None:
+        """Take in what has changed. Raises ``Gone`` when that is no longer known."""
+        for kind, watch in self._watches.items():
+            for event in watch.take():
+                self._drop(event.stored.key)
+                if event.type != "DELETED":
+                    self._put(kind, event.stored)
+
+    def _put(self, kind: Kind, stored: Stored) -> None:
+        obj = stored.object
+        if kind == kinds.PODS and (_finished(obj) or not in_scope(self._quota, obj)):
+            return
+        part = {name: amount for name, amount in usage_of(kind, obj).items() if name in self.total}
+        self._parts[stored.key] = part
+        for name, amount in part.items():
+            self.total[name] += amount
+
+    def _drop(self, key: Key) -> None:
+        for name, amount in self._parts.pop(key, {}).items():
+            self.total[name] -= amount
+
+
+def hard_limits(quota: Object) -> Mapping[str, str]:
+    """The limits that a quota sets."""
+    return (quota.get("spec") or {}).get("hard") or {}
 
 
 def usage_of(kind: Kind, obj: Object) -> Usage:
     """What one object counts for, by the names that quotas use."""
-    usage: Usage = {f"count/{kind.resource}": Fraction(1)}
+    usage: Usage = {f"count/{kind.resource}": ONE}
     if kind.plural in _SHORT_NAMES and not kind.group:
-        usage[kind.plural] = Fraction(1)
+        usage[kind.plural] = ONE
     if kind == kinds.PODS:
-        usage["pods"] = Fraction(1)
+        usage["pods"] = ONE
         usage |= _pod_usage(obj["spec"])
     if kind == kinds.PERSISTENT_VOLUME_CLAIMS:
         storage = ((obj["spec"].get("resources") or {}).get("requests") or {}).get("storage")
         if storage is not None:
-            usage["requests.storage"] = quantities.parse(storage)
+            usage["requests.storage"] = quantities.milli(storage)
     return usage
 
 
-def rendered(name: str, amount: Fraction) -> str:
+def rendered(name: str, amount: int) -> str:
     """An amount as quotas show it."""
-    return quantities.format(amount, "binary" if name.endswith(_BINARY) else "decimal")
+    return quantities.format(Fraction(amount, ONE), "binary" if name.endswith(_BINARY) else "decimal")
 
 
 def in_scope(quota: Object, pod: Object) -> bool:
@@ -146,7 +203,7 @@ def _pod_usage(spec: Object) -> Usage:
         total = _sum((container.get("resources") or {}).get(field) or {} for container in spec["containers"])
         for container in spec.get("initContainers") or ():
             for name, amount in ((container.get("resources") or {}).get(field) or {}).items():
-                total[name] = max(total.get(name, Fraction(0)), quantities.parse(amount))
+                total[name] = max(total.get(name, 0), quantities.milli(amount))
         for name, amount in total.items():
             usage[prefix + name] = amount
             if field == "requests" and name in _NATIVE:
@@ -158,8 +215,16 @@ def _sum(parts: Iterable[Mapping[str, str]]) -> Usage:
     total: Usage = {}
     for part in parts:
         for name, amount in part.items():
-            total[name] = total.get(name, Fraction(0)) + quantities.parse(amount)
+            total[name] = total.get(name, 0) + quantities.milli(amount)
     return total
+
+
+def _require_requests(quota: Object, request: AdmissionRequest, pod: Object) -> None:
+    """Refuse a pod that leaves open what the quota limits."""
+    missing = sorted(_unspecified(hard_limits(quota), pod))
+    if missing:
+        why = f"failed quota: {quota['metadata']['name']}: must specify {_sources(missing, pod)}"
+        raise forbidden(request.kind, request.name, why)
 
 
 def _unspecified(hard: Mapping[str, str], pod: Object) -> set[str]:
@@ -203,5 +268,5 @@ def _kinds(hard: Iterable[str]) -> set[Kind]:
     return found
 
 
-def _listed(names: Sequence[str], amounts: Mapping[str, Fraction]) -> str:
-    return ",".join(f"{name}={rendered(name, amounts.get(name, Fraction(0)))}" for name in names)
+def _listed(names: Sequence[str], amounts: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={rendered(name, amounts.get(name, 0))}" for name in names)

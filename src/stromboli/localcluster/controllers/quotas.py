@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
-from stromboli.localcluster.admission.quotas import quota_usage, rendered
+from stromboli.localcluster.admission.quotas import QuotaLedger, hard_limits, rendered
 from stromboli.localcluster.controllers.pods import write_status
 from stromboli.localcluster.controllers.running import Mapper, itself
 from stromboli.localcluster.registry import Registry
@@ -22,8 +22,9 @@ class QuotaController:
 
     name = "resourcequota"
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, ledger: QuotaLedger | None = None) -> None:
         self._registry = registry
+        self._ledger = ledger or QuotaLedger(registry.store)
 
     def sources(self) -> Mapping[Kind, Mapper]:
         """Quotas, and what is counted most."""
@@ -40,9 +41,9 @@ class QuotaController:
         if stored is None:
             return None
         quota = stored.object
-        used = quota_usage(quota, namespace, self._registry.store)
+        used = self._ledger.used(quota, namespace)
         status: Object = {
-            "hard": dict((quota.get("spec") or {}).get("hard") or {}),
+            "hard": dict(hard_limits(quota)),
             "used": {resource: rendered(resource, amount) for resource, amount in used.items()},
         }
         await write_status(self._registry, kinds.RESOURCE_QUOTAS, quota, status)
