@@ -61,8 +61,9 @@ def measure(scenario: Scenario) -> dict[str, object]:
     calibration = min(timeit.repeat("sum(range(1000000))", number=10, repeat=5))
     seconds, results, mirror = _repeated(scenario) if scenario.repeated else _fresh(scenario)
     first, last = results[0], results[-1]
-    if len(first.binds) != scenario.binds:
-        raise SystemExit(f"{scenario.name} bound {len(first.binds)} pods instead of {scenario.binds}: {first.problems}")
+    done, wanted = (len(first.binds), len(first.evictions)), (scenario.binds, scenario.evictions)
+    if done != wanted:
+        raise SystemExit(f"{scenario.name}: binds and evictions were {done} instead of {wanted}: {first.problems}")
     return {
         "scenario": scenario.name,
         "seconds": round(statistics.median(seconds), 5),
@@ -78,11 +79,11 @@ def measure(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def _cycle(mirror: Mirror, number: int, *, topology: bool) -> tuple[float, CycleResult]:
+def _cycle(scenario: Scenario, mirror: Mirror, number: int) -> tuple[float, CycleResult]:
     started = time.perf_counter()
     result = run(
         mirror,
-        bench_policy(topology=topology),
+        bench_policy(topology=bool(scenario.racks), reclaims=bool(scenario.evictions)),
         NOW,
         session_id=f"cycle-{number}",
         plugins=built_in().factories,
@@ -97,7 +98,7 @@ def _fresh(scenario: Scenario) -> tuple[list[float], list[CycleResult], Mirror]:
     seconds, results, mirror = [], [], Mirror()
     for number in range(RUNS):
         mirror = scenario.mirror()
-        elapsed, result = _cycle(mirror, number, topology=bool(scenario.racks))
+        elapsed, result = _cycle(scenario, mirror, number)
         seconds.append(elapsed)
         results.append(result)
     return seconds, results, mirror
@@ -108,7 +109,7 @@ def _repeated(scenario: Scenario) -> tuple[list[float], list[CycleResult], Mirro
     mirror = scenario.mirror()
     results, seconds = [], []
     for number in range(RUNS + 1):
-        elapsed, result = _cycle(mirror, number, topology=False)
+        elapsed, result = _cycle(scenario, mirror, number)
         results.append(result)
         if number:
             seconds.append(elapsed)

@@ -17,8 +17,10 @@ from stromboli.testing.builders import node, pod, pod_group, queue
 UNPREEMPTABLE = Switches(preemptable=False)
 
 
-def bench_policy(*, topology: bool = False) -> Policy:
+def bench_policy(*, topology: bool = False, reclaims: bool = False) -> Policy:
     """The policy that the original was measured with."""
+    if reclaims:
+        return _reclaiming_policy()
     first = (PluginOption("priority"), PluginOption("gang", UNPREEMPTABLE), PluginOption("conformance"))
     second = [
         PluginOption("overcommit"),
@@ -31,6 +33,16 @@ def bench_policy(*, topology: bool = False) -> Policy:
     if topology:
         second.append(PluginOption("network-topology-aware"))
     return Policy(actions=("enqueue", "allocate", "backfill"), tiers=(first, tuple(second)))
+
+
+def _reclaiming_policy() -> Policy:
+    first = (PluginOption("priority"), PluginOption("gang", UNPREEMPTABLE), PluginOption("conformance"))
+    second = (
+        PluginOption("overcommit", arguments={"overcommit-factor": 10}),
+        PluginOption("drf", UNPREEMPTABLE),
+        *(PluginOption(name) for name in ("predicates", "proportion", "nodeorder", "binpack")),
+    )
+    return Policy(actions=("enqueue", "allocate", "reclaim", "backfill"), tiers=(first, second))
 
 
 @dataclass(frozen=True)
@@ -58,17 +70,24 @@ class Scenario:
     """Measured is the median cycle after the first, over the same mirror."""
     racks: int = 0
     """Nodes per rack, and racks per spine, when there are HyperNodes."""
+    evictions: int = 0
+    """Pods that the first cycle must evict: every node is full of another queue's pods."""
 
     def mirror(self) -> Mirror:
         """The cluster, fed as events."""
         mirror = Mirror()
         mirror.apply_queue(queue().build())
+        if self.evictions:
+            mirror.apply_queue(queue("qa").build())
+            mirror.apply_queue(queue("qb").build())
         for index in range(self.nodes):
             labelled = node(f"n{index:05}").offer(cpu=32, memory="256Gi").label(zone=f"z{index % 4}")
             mirror.apply_node(labelled.build())
         for resource in self._hyper_nodes():
             mirror.apply_hyper_node(resource)
         self._run(mirror)
+        if self.evictions:
+            self._fill(mirror)
         self._wait(mirror)
         return mirror
 
@@ -80,11 +99,23 @@ class Scenario:
                 running = pod(f"{group}-{member}").group(group).request(cpu="1", memory="1Gi").on(f"n{index:05}")
                 mirror.apply_pod(running.build())
 
+    def _fill(self, mirror: Mirror) -> None:
+        """Groups of as many pods as the gangs have, ten a node, of the gangs' pods' size."""
+        gangs = self.gangs
+        for index in range(self.nodes * 10 // gangs.size):
+            group = f"full-{index:04}"
+            mirror.apply_pod_group(pod_group(group).queue("qa").members(1).phase("Running").build())
+            for member in range(gangs.size):
+                where = (index * gangs.size + member) // 10
+                one = pod(f"{group}-full-{member}").group(group).request(cpu=gangs.cpu, memory=gangs.memory)
+                mirror.apply_pod(one.on(f"n{where:05}").build())
+
     def _wait(self, mirror: Mirror) -> None:
         gangs = self.gangs
         for index in range(gangs.count):
             name = f"gang-{index:04}"
             group = pod_group(name).members(gangs.size).phase("Pending").born(index)
+            group = group.queue("qb" if self.evictions else "default")
             group = group.reserve(cpu=_times(gangs.cpu, gangs.size), memory=_times(gangs.memory, gangs.size))
             if gangs.tier is not None:
                 group = group.topology("hard", gangs.tier)
@@ -117,7 +148,7 @@ def _hyper_node(name: str, tier: int, members: tuple[str, ...], kind: str) -> co
 
 def _times(quantity: str, count: int) -> str:
     digits = quantity.rstrip("GMKi")
-    return f"{round(float(digits) * count)}{quantity[len(digits) :]}"
+    return f"{round(float(digits) * count, 3):g}{quantity[len(digits) :]}"
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -128,6 +159,7 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario("S3", 5000, Gangs(5, 100), binds=500),
         Scenario("S4", 5000, Gangs(1, 10), running_per_node=10, binds=10, repeated=True),
         Scenario("S5", 1000, Gangs(100, 100), binds=10000, repeated=True),
+        Scenario("S7", 1000, Gangs(50, 100, "3.2", "20Gi"), evictions=5000),
         Scenario("S8", 4096, Gangs(16, 256, "16", "64Gi", tier=2), binds=4096, racks=16),
     )
 }

@@ -108,11 +108,13 @@ def test_an_evaluation_kept_current_equals_a_new_one(
             continue
         for example in (tasks[0], tasks[4]):
             kept = cycle.searches.of(example)
+            kept.catch_up()
             fresh = Evaluation(cycle.view, cycle.combination, mirror.ledger, example, cycle.complain)
             for name in ("allowed", "local", "fits_idle", "fits_future", "_best_idle", "_best_future"):
                 np.testing.assert_array_equal(getattr(kept, name), getattr(fresh, name), err_msg=name)
             assert kept.choose(None, None) == fresh.choose(None, None)
             assert str(kept.errors(None, "")) == str(fresh.errors(None, ""))
+            assert kept.passes_for_eviction(None).tolist() == fresh.passes_for_eviction(None).tolist()
 
 
 class TestChoosing:

@@ -89,6 +89,7 @@ class Evaluation:
     ) -> None:
         self._view = view
         self._nodes = view.nodes
+        self._hopeful: Bools | None = None
         self._held = ledger.block(task.shape, Holding.HELD)
         self._forecasts: dict[int, _Forecast] = {}
         self._shape = task.shape
@@ -124,6 +125,7 @@ class Evaluation:
         self._fit(rows)
         self._rank(rows)
         self._forecastable = self._can_look_ahead()
+        self._hope_lasts = self._lasting()
 
     def _can_look_ahead(self) -> bool:
         hooks: list[Filter | Score] = [*self._row_scores, *(one.filter for one in self._kept())]
@@ -186,10 +188,13 @@ class Evaluation:
             self._complain(f"score {score.name} failed for {self._task.key}: {error!r}")
             return None
 
-    def refresh(self, task: Task) -> None:
-        """Takes note of everything written to node rows since."""
-        log = self._nodes.log
+    def serve(self, task: Task) -> None:
+        """The task on whose behalf questions are asked from now on: another one of the same shape."""
         self._task = task
+
+    def catch_up(self) -> None:
+        """Takes note of everything written to node rows since; questions do so by themselves."""
+        log = self._nodes.log
         if self._read == len(log):
             return
         dirty = self._follow(log)
@@ -322,6 +327,7 @@ class Evaluation:
 
     def feasible(self, rows: Rows | None, *, resources: bool = True) -> Rows:
         """Rows that pass all filters, those depending on other nodes included, and have or will have the resources."""
+        self.catch_up()
         mask = self.allowed & self.fits_future if resources else self.allowed
         candidates: Rows = np.nonzero(mask)[0] if rows is None else rows[mask[rows]]
         return self._pass_cluster_filters(candidates)
@@ -337,6 +343,7 @@ class Evaluation:
 
     def choose(self, rows: Rows | None, random: Random | None) -> Choice | None:
         """The best node among rows (None: all) with idle resources, else with resources to come."""
+        self.catch_up()
         if self._simple(random):
             return self._choose_fast(rows)
         for ranking, waits in ((self._best_idle, False), (self._best_future, True)):
@@ -368,6 +375,7 @@ class Evaluation:
 
     def best_of(self, candidates: Rows, random: Random | None) -> int | None:
         """The best of some rows: in the shard first when sharding is soft."""
+        self.catch_up()
         for group in self._by_shard(candidates):
             if len(group) == 1:
                 return int(group[0])
@@ -389,6 +397,7 @@ class Evaluation:
 
     def by_score(self, candidates: Rows) -> Rows:
         """Candidates by falling score, equal ones in node-list order; in the shard first when sharding is soft."""
+        self.catch_up()
         groups = [group[np.argsort(-self.totals(group), kind="stable")] for group in self._by_shard(candidates)]
         return np.concatenate(groups) if groups else candidates
 
@@ -398,6 +407,7 @@ class Evaluation:
 
     def choose_for_eviction(self, rows: Rows, random: Random | None) -> int | None:
         """The best node among rows, given that refusals which eviction may help do not count; idle resources first."""
+        self.catch_up()
         candidates = self.passes_for_eviction(rows)
         idle = candidates[self.fits_idle[candidates]]
         later = candidates[self.fits_future[candidates] & ~self.fits_idle[candidates]]
@@ -422,6 +432,7 @@ class Evaluation:
 
     def errors(self, rows: Rows | None, hyper_node: str, *, resources: bool = True) -> FitErrors:
         """Why the refused ones among rows were refused."""
+        self.catch_up()
         key = f"{hyper_node}/{resources}"
         known = self._errors.get(key)
         if known is not None and known[0] == self._read and not self._cluster_filters:
@@ -450,7 +461,14 @@ class Evaluation:
 
     def passes_for_eviction(self, rows: Rows | None) -> Rows:
         """Rows refused by nothing, or only with codes that eviction may help; resources are not looked at."""
-        self._settle()
+        if self._hopeful is None or not self._hope_lasts:
+            self.catch_up()
+            self._settle()
+            self._hopeful = self._not_hopeless()
+        candidates: Rows = np.nonzero(self._hopeful)[0] if rows is None else rows[self._hopeful[rows]]
+        return self._cluster_for_eviction(candidates)
+
+    def _not_hopeless(self) -> Bools:
         mask: Bools = self._nodes.live.copy()
         decided = np.zeros(self._nodes.count, dtype=bool)
         for group in self._groups:
@@ -459,8 +477,14 @@ class Evaluation:
                 refused |= one.refusals > 0
                 mask &= decided | ~_aborting(one.refusals, one.filter.reasons)
             decided |= refused
-        candidates: Rows = np.nonzero(mask)[0] if rows is None else rows[mask[rows]]
-        return self._cluster_for_eviction(candidates)
+        return mask
+
+    def _lasting(self) -> bool:
+        """Whether placements change nothing about which nodes are hopeless."""
+        if len(self._groups) > 1:
+            return False
+        changing = (one.filter for one in self._kept() if one.filter.reach is not Reach.NODE)
+        return not any(reason.code.aborts for filter_ in changing for reason in filter_.reasons)
 
     def _cluster_for_eviction(self, candidates: Rows) -> Rows:
         for filter_ in self._cluster_filters:
@@ -569,7 +593,7 @@ class Searches:
                 self._view, self._combination, self._ledger, task, self._complain
             )
         else:
-            evaluation.refresh(task)
+            evaluation.serve(task)
         return evaluation
 
     def _key(self, task: Task, shape: Shape) -> tuple[int, str]:
