@@ -26,6 +26,24 @@ log = logging.getLogger(__name__)
 
 QUEUE_LENGTH = 5000
 WORKERS = 64
+SLOW_WORKERS = 64
+"""For binds that wait for something first, such as volumes: they must not hold up the others."""
+
+
+class PreBindError(Exception):
+    """What a pod needs before it can be bound cannot be had; the text says what."""
+
+
+class PreBinder(Protocol):
+    """Prepares what a pod needs on its node, such as volumes."""
+
+    def needs(self, bind: Bind) -> bool:
+        """Whether this pod needs anything."""
+        ...
+
+    async def pre_bind(self, bind: Bind) -> None:
+        """Return when everything is there. Raises PreBindError."""
+        ...
 
 
 class BindOutcomes(Protocol):
@@ -35,8 +53,12 @@ class BindOutcomes(Protocol):
         """The server accepted the bind."""
         ...
 
-    def refused(self, bind: Bind, cycle: int, error: KubeError) -> None:
+    def refused(self, bind: Bind, cycle: int, error: Exception) -> None:
         """The bind failed, or its answer was lost: the pod's state must be fetched."""
+        ...
+
+    def prepared(self, bind: Bind, seconds: float) -> None:
+        """What the pod needed before its bind was made ready in so long."""
         ...
 
     def took(self, seconds: float) -> None:
@@ -60,6 +82,7 @@ class Binder:
         conditions: PodConditions,
         events: PodEvents,
         *,
+        pre_binder: PreBinder | None = None,
         workers: int = WORKERS,
         batch: int = 1,
         clock: Clock = SYSTEM_CLOCK,
@@ -71,23 +94,51 @@ class Binder:
         self._workers = workers
         self._batch = batch
         self._clock = clock
+        self._pre_binder = pre_binder
         self._queue: asyncio.Queue[_Order] = asyncio.Queue(QUEUE_LENGTH)
+        self._slow: asyncio.Queue[_Order] = asyncio.Queue(QUEUE_LENGTH)
 
     @property
     def depth(self) -> int:
         """Binds that no worker has taken yet."""
-        return self._queue.qsize()
+        return self._queue.qsize() + self._slow.qsize()
 
     async def submit(self, binds: Sequence[Bind], *, cycle: int) -> None:
         """Hand over the binds of a cycle; waits while the queue is full, so that decisions do not outrun the server."""
         for bind in binds:
-            await self._queue.put(_Order(bind, cycle))
+            slow = self._pre_binder is not None and self._pre_binder.needs(bind)
+            await (self._slow if slow else self._queue).put(_Order(bind, cycle))
 
     async def run(self) -> None:
         """Send binds until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for number in range(self._workers):
                 tasks.create_task(self._work(), name=f"bind-{number}")
+            if self._pre_binder is not None:
+                for number in range(SLOW_WORKERS):
+                    tasks.create_task(self._prepare_and_bind(self._pre_binder), name=f"pre-bind-{number}")
+
+    async def _prepare_and_bind(self, pre_binder: PreBinder) -> None:
+        while True:
+            order = await self._slow.get()
+            started = self._clock.monotonic()
+            try:
+                await pre_binder.pre_bind(order.bind)
+            except PreBindError as error:
+                await self._not_prepared(order, error)
+            except Exception as error:  # a defect here must cost one bind, not the worker
+                log.exception("preparing %s for %s failed unexpectedly", order.bind.task.key, order.bind.node)
+                await self._not_prepared(order, PreBindError(f"{type(error).__name__}: {error}"))
+            else:
+                self._outcomes.prepared(order.bind, self._clock.monotonic() - started)
+                await self._bind(order)
+            self._slow.task_done()
+
+    async def _not_prepared(self, order: _Order, error: PreBindError) -> None:
+        task = order.bind.task
+        message = f"execute preBind for pod {task.key} failed: {error}, resync the task"
+        self._outcomes.refused(order.bind, order.cycle, error)
+        await self._make_known(order.bind, message)
 
     async def _work(self) -> None:
         while True:
@@ -111,17 +162,16 @@ class Binder:
         except KubeError as error:
             self._outcomes.took(self._clock.monotonic() - started)
             self._outcomes.refused(bind, order.cycle, error)
-            await self._make_known(bind, error)
+            await self._make_known(bind, f"failed to bind to node {bind.node}: {error}")
         except Exception as error:  # a defect here must cost one bind, not the worker
             log.exception("bind of %s to %s failed unexpectedly", bind.task.key, bind.node)
-            self._outcomes.refused(bind, order.cycle, KubeError(f"{type(error).__name__}: {error}"))
+            self._outcomes.refused(bind, order.cycle, error)
         else:
             self._outcomes.took(self._clock.monotonic() - started)
             self._outcomes.bound(bind, order.cycle)
             self._events.pod(bind.task, "Normal", "Scheduled", f"Successfully assigned {bind.task.key} to {bind.node}")
 
-    async def _make_known(self, bind: Bind, error: KubeError) -> None:
-        message = f"failed to bind to node {bind.node}: {error}"
+    async def _make_known(self, bind: Bind, message: str) -> None:
         log.warning("%s: %s", bind.task.key, message)
         self._events.pod(bind.task, "Warning", "FailedScheduling", message)
         await self._conditions.unscheduled(bind.task, "SchedulerError", message)

@@ -35,6 +35,13 @@ class Measuring:
         if task is not None and task.created:
             self._metrics.measure(series.TASK, (now - task.created) * 1000, stage="Bound")
 
+    def prepared(self, bind: Bind, seconds: float, now: float) -> None:
+        """What a pod needed before its bind was made ready."""
+        self._metrics.measure(series.STAGE, seconds * 1000, stage="PreBind")
+        task = self._mirror.task_by_uid(bind.task.uid)
+        if task is not None and task.created:
+            self._metrics.measure(series.TASK, (now - task.created) * 1000, stage="PreBound")
+
     def bind_took(self, seconds: float) -> None:
         """A bind request was answered."""
         self._metrics.measure(series.STAGE, seconds * 1000, stage="Bind")

@@ -18,7 +18,6 @@ from stromboli.api import core
 from stromboli.api.kinds import POD_GROUPS, QUEUES, Kind
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import KubeError
 from stromboli.kube.events import Recorder
 from stromboli.scheduler import garbage, holding
 from stromboli.scheduler.accepting import Acceptance, Share
@@ -29,6 +28,7 @@ from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core import loads, reading
 from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.policy import number
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
 from stromboli.scheduler.eventing import PodEvents
 from stromboli.scheduler.evicting import Evictor
@@ -44,10 +44,14 @@ from stromboli.scheduler.registering import Registry
 from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
+from stromboli.scheduler.volume_binding import DEFAULT_TIMEOUT_SECONDS, VolumeBinder
 from stromboli.scheduler.writing import JobWriter, QueueWriter, by_job
 from stromboli.telemetry import traces
 
 log = logging.getLogger(__name__)
+
+VOLUME_TIMEOUT = "volumebinding.bindTimeoutSeconds"
+"""Argument of the predicates plugin: how long claims are waited for, in seconds."""
 
 TRACER = traces.tracer(__name__)
 
@@ -94,7 +98,10 @@ class Scheduler:
         self._recorder = Recorder(client, options.component, clock=clock)
         events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
         self._resync = Resync(client, self, clock=clock)
-        self._binder = Binder(client, self, conditions, events, batch=environment.bind_batch, clock=clock)
+        volumes = VolumeBinder(client, self.mirror, timeout=self._volume_timeout, clock=clock)
+        self._binder = Binder(
+            client, self, conditions, events, pre_binder=volumes, batch=environment.bind_batch, clock=clock
+        )
         self._evictor = Evictor(client, self._resync, conditions, events, scheduler_name=options.component)
         self._jobs = JobWriter(
             client,
@@ -227,7 +234,11 @@ class Scheduler:
         self._measuring.bound(bind, self._clock.time())
         self._backoff.settled(bind.task.job_id, bind.task.uid)
 
-    def refused(self, bind: Bind, cycle: int, error: KubeError) -> None:
+    def prepared(self, bind: Bind, seconds: float) -> None:
+        """What a pod needed before its bind is there."""
+        self._measuring.prepared(bind, seconds, self._clock.time())
+
+    def refused(self, bind: Bind, cycle: int, error: Exception) -> None:
         """A bind failed: its gang stands back, and the truth about its pod is fetched."""
         self._backoff.refused(bind.task.job_id, bind.task.uid, cycle=cycle, now=self._clock.time())
         self._resync.enqueue(bind.task)
@@ -250,6 +261,11 @@ class Scheduler:
         """There is no such pod any more."""
         self._backoff.settled(task.job_id, task.uid)
         self.feed.submit(self.mirror.delete_pod, task.key, task.uid)
+
+    def _volume_timeout(self) -> float:
+        option = self._policies.current.option("predicates")
+        seconds = number(option.arguments if option else {}, VOLUME_TIMEOUT, DEFAULT_TIMEOUT_SECONDS)
+        return seconds if seconds > 0 else DEFAULT_TIMEOUT_SECONDS
 
     # Objects
 
