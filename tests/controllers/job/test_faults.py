@@ -9,7 +9,7 @@ import pytest
 
 from stromboli.api import kinds
 from stromboli.kube.json import JsonObject
-from stromboli.testing.faults import Call, Disconnect, Failure, Fault, Hold
+from stromboli.testing.faults import Call, CutWatch, Disconnect, Duplicate, ExpireWatch, Failure, Fault, Hold, Reorder
 from tests.controllers.autopilot import autopilot
 from tests.controllers.building import JobBuilder, job
 from tests.controllers.stage import Stage, stage
@@ -153,3 +153,27 @@ async def replace_controller(scene: Stage, held: Hold) -> None:
     await scene.stop()
     held.release()
     await scene.start()
+
+
+WATCH_FAULTS: dict[str, Callable[[Stage], None]] = {
+    "events twice": lambda scene: add_to_watches(scene, Duplicate(verb="watch", times=None)),
+    "events out of order": lambda scene: add_to_watches(scene, Reorder(verb="watch", times=None)),
+    "watches that are cut": lambda scene: add_to_watches(scene, CutWatch(verb="watch", times=6, after=3)),
+    "watches that expire": lambda scene: add_to_watches(scene, ExpireWatch(verb="watch", times=6, after=4)),
+}
+
+
+def add_to_watches(scene: Stage, fault: Fault) -> None:
+    scene.server.faults.add(fault)
+
+
+@pytest.mark.parametrize("arrange", WATCH_FAULTS.values(), ids=WATCH_FAULTS.keys())
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS.keys())
+async def test_what_goes_wrong_on_a_watch_changes_nothing_in_the_end(
+    build: Callable[[], JobBuilder], arrange: Callable[[Stage], None]
+) -> None:
+    want = await undisturbed(build)
+    async with stage(start=False) as scene:
+        arrange(scene)
+        await scene.start()
+        assert await live(scene, build()) == want

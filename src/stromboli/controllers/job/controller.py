@@ -47,6 +47,8 @@ from stromboli.kube.stores import Key
 log = logging.getLogger(__name__)
 
 NAME = "job-controller"
+COUNTING_DELAY = 0.05
+"""Seconds by which a pod that has come to run may be counted late, so that a gang that starts is counted once."""
 SYNC_TIMEOUT = 600.0
 """Seconds to wait for the first listings; longer means that a CRD is missing or the server is gone."""
 
@@ -75,7 +77,7 @@ class JobController:
         self._jobs = informers.plain(kinds.JOBS)
         self._jobs.store.add_index(BY_QUEUE, _queue_of)
         self._observer = Observer(informers)
-        self._executor = Executor(client, self._ledger, events, numbers)
+        self._executor = Executor(client, self._ledger, events, numbers, clock)
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
         )
@@ -107,9 +109,7 @@ class JobController:
 
     def _listen(self, informers: SharedInformers) -> None:
         self._jobs.add_handler(on_add=self._job_seen, on_update=self._job_changed, on_delete=self._job_gone)
-        informers.pods.add_handler(
-            on_add=self._pod_seen, on_update=lambda _old, new: self._pod_seen(new), on_delete=self._pod_gone
-        )
+        informers.pods.add_handler(on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_gone)
         informers.pod_groups.add_handler(
             on_add=self._group_seen, on_update=self._group_changed, on_delete=self._group_seen
         )
@@ -148,9 +148,20 @@ class JobController:
         if owner is None:
             return
         memory = self._ledger.known(owner[1])
-        if memory is not None and json.uid_of(memory.created.get(pod.name, {})) == pod.uid:
+        created = memory.created.get(pod.name) if memory is not None else None
+        if memory is not None and created is not None and json.uid_of(created.pod) == pod.uid:
             del memory.created[pod.name]
         self._controller.enqueue((pod.namespace, owner[0]))
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        """Changes that a job cannot see are skipped; those it only counts wait a moment for more of their kind."""
+        before, after = member_of(old), member_of(new)
+        if after is None or before == after:
+            return
+        if before is not None and after.phase == "Running" and before.phase == "Pending":
+            self._controller.queue.add_after((new.namespace, after.job_name), COUNTING_DELAY)
+        else:
+            self._pod_seen(new)
 
     def _pod_gone(self, pod: Pod) -> None:
         owner = job_of(pod)
@@ -206,7 +217,7 @@ class JobController:
 
     def _observe(self, key: Key, job: Job) -> Observed:
         uid = job.uid
-        view = self._observer.observe(job, self._ledger.of(uid))
+        view = self._observer.observe(job, self._ledger.of(uid), self._clock.monotonic())
         return replace(view, reported=self._inbox.waiting(key), timers=self._timers.get(uid, {}))
 
     async def _decoded(self, raw: JsonObject) -> Job:

@@ -16,7 +16,7 @@ from stromboli.api import kinds, names
 from stromboli.api.batch import Job
 from stromboli.api.core import timestamp
 from stromboli.controllers.job import pods, status
-from stromboli.controllers.job.ledger import JobLedger, Ledger
+from stromboli.controllers.job.ledger import LONGEST_LAG, Created, JobLedger, Ledger
 from stromboli.controllers.job.members import Member
 from stromboli.controllers.job.operations import (
     CreateClaim,
@@ -37,6 +37,7 @@ from stromboli.controllers.job.refusals import Refused, Unrecoverable
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
+from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.errors import AlreadyExists, ApiError, Forbidden, Invalid, KubeError, NotFound
 from stromboli.kube.events import Reference
 from stromboli.kube.json import JsonObject
@@ -102,8 +103,11 @@ def quote(errors: Sequence[Exception]) -> str:
 class Executor:
     """Performs operations for any job."""
 
-    def __init__(self, client: Client, ledger: Ledger, events: Events, observer: Observer) -> None:
+    def __init__(
+        self, client: Client, ledger: Ledger, events: Events, observer: Observer, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._client = client
+        self._clock = clock
         self._ledger = ledger
         self._events = events
         self._observer = observer
@@ -113,7 +117,8 @@ class Executor:
 
         Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
         """
-        task = _Pass(self._client, self._ledger.of(job.uid), self._events, self._observer, raw, job)
+        memory = self._ledger.of(job.uid)
+        task = _Pass(self._client, memory, self._events, self._observer, self._clock, raw, job)
         for operation in operations:
             await task.perform(operation)
 
@@ -122,9 +127,17 @@ class _Pass:
     """One job, one plan."""
 
     def __init__(
-        self, client: Client, memory: JobLedger, events: Events, observer: Observer, raw: JsonObject, job: Job
+        self,
+        client: Client,
+        memory: JobLedger,
+        events: Events,
+        observer: Observer,
+        clock: Clock,
+        raw: JsonObject,
+        job: Job,
     ) -> None:
         self._client, self._memory, self._events, self._observer = client, memory, events, observer
+        self._clock = clock
         self._raw, self._job = raw, job
         self._namespace = job.namespace
 
@@ -257,7 +270,7 @@ class _Pass:
         except AlreadyExists as error:
             await self._accept_present(name, error)
             return
-        self._memory.created[name] = created
+        self._note_created(name, created)
         age = timestamp(json.metadata(created).get("creationTimestamp")) - timestamp(
             json.metadata(self._raw).get("creationTimestamp")
         )
@@ -271,7 +284,10 @@ class _Pass:
         if _controller_uid(present) != self._job.uid:
             raise error
         if json.uid_of(present) not in self._memory.removed:
-            self._memory.created[name] = present
+            self._note_created(name, present)
+
+    def _note_created(self, name: str, pod: JsonObject) -> None:
+        self._memory.created[name] = Created(pod, self._clock.monotonic() + LONGEST_LAG)
 
     async def _remove_pods(self, members: tuple[Member, ...]) -> None:
         failed = await _each([one for one in members if not one.marked], self._mark)

@@ -13,6 +13,17 @@ from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 
 
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A pod that was created, and until when (steady time) it is believed in without the cache showing it.
+
+    The limit is for a pod that came and went before its creation was noted: nothing would ever end the belief.
+    """
+
+    pod: JsonObject
+    until: float
+
+
 @dataclass(slots=True)
 class JobLedger:
     """The memory about one job (one UID)."""
@@ -21,12 +32,16 @@ class JobLedger:
     """The job as the last own write returned it."""
     removed: set[str] = field(default_factory=set)
     """UIDs of pods that were deleted."""
-    created: dict[str, JsonObject] = field(default_factory=dict)
+    created: dict[str, Created] = field(default_factory=dict)
     """Pods that were created, by name."""
     removed_groups: set[str] = field(default_factory=set)
     """UIDs of PodGroups that were deleted."""
     kept: dict[tuple[str, str], JsonObject | None] = field(default_factory=dict)
     """Plugin objects by plural and name as they were last seen or written; absent: not looked at yet."""
+
+
+LONGEST_LAG = 30.0
+"""Seconds by which a watch may lag behind a write before the write is forgotten."""
 
 
 class Ledger:

@@ -31,12 +31,12 @@ class Observer:
         self._priorities = informers.priority_classes.store
         self._pods.add_index(BY_JOB, _job_uids)
 
-    def observe(self, job: Job, memory: JobLedger) -> Observed:
-        """The picture of ``job``, without what was reported and without timers."""
+    def observe(self, job: Job, memory: JobLedger, moment: float) -> Observed:
+        """The picture of ``job`` at ``moment`` (steady time), without what was reported and without timers."""
         configured, complaint = _configured(job)
         return Observed(
             job=job,
-            members=self._members(job, memory),
+            members=self._members(job, memory, moment),
             group=self._group(job, memory),
             queue=self._queues.get(("", job.spec.queue)),
             claims=frozenset(claim.name for claim in self._claims.list(job.namespace))
@@ -47,14 +47,15 @@ class Observer:
             plugin_error=complaint,
         )
 
-    def _members(self, job: Job, memory: JobLedger) -> tuple[Member, ...]:
+    def _members(self, job: Job, memory: JobLedger, moment: float) -> tuple[Member, ...]:
         found = {
             member.uid: _as_removed(member) if member.uid in memory.removed else member
             for member in map(member_of, self._pods.by_index(BY_JOB, job.uid))
             if member is not None
         }
+        memory.created = {name: one for name, one in memory.created.items() if one.until > moment}
         for created in memory.created.values():
-            member = member_of(core.from_builtins(Pod, created))
+            member = member_of(core.from_builtins(Pod, created.pod))
             if member is not None and member.uid not in memory.removed:
                 found.setdefault(member.uid, member)
         return tuple(found.values())
