@@ -56,6 +56,7 @@ def _job(parts: Parts) -> Runnable | None:
         workers=parts.options.worker_threads,
         max_requeue=parts.options.max_requeue_num,
         consume_commands=parts.options.gate("QueueCommandSync"),
+        priority_classes=parts.options.gate("PriorityClass"),
         observer=parts.metrics,
     )
 

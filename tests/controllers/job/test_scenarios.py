@@ -5,7 +5,7 @@ from __future__ import annotations
 from stromboli.api import kinds
 from stromboli.kube import json
 from tests.controllers.building import job
-from tests.controllers.stage import stage
+from tests.controllers.stage import Stage, stage
 
 
 async def test_a_job_runs_to_its_end() -> None:
@@ -255,3 +255,82 @@ async def test_a_generated_claim_is_named_before_it_is_made() -> None:
         assert scene.job()["spec"]["volumes"][0]["volumeClaimName"] == claim
         assert scene.status()["controlledResources"][f"volume-pvc-{claim}"] == claim
         assert claim.startswith("job1-pvc-")
+
+
+async def test_an_object_of_a_plugin_that_can_never_exist_ends_the_job_at_once() -> None:
+    async with stage() as scene:
+        message = 'Service "job1" is invalid: metadata.name: must be no more than 63 characters'
+        scene.server.faults.fail(422, verb="create", kind=kinds.SERVICES, times=None, reason="Invalid", message=message)
+        scene.submit(job().task("worker", 1).spec(plugins={"svc": []}))
+        await scene.until(lambda: scene.phase() == "Terminated")
+        assert message in scene.status()["state"]["message"]
+        assert scene.events.messages("job1", "PluginError")
+
+
+async def test_priorities_are_not_needed_when_their_gate_is_off() -> None:
+    async with stage(start=False) as scene:
+        scene.server.faults.fail(403, verb="list", kind=kinds.PRIORITY_CLASSES, times=None)
+        scene.server.faults.fail(403, verb="watch", kind=kinds.PRIORITY_CLASSES, times=None)
+        await scene.start(priority_classes=False)
+        await scene.running(job().task("worker", 1), 1)
+
+
+async def test_a_plugin_object_of_an_earlier_job_is_waited_for() -> None:
+    async with stage() as scene:
+        owner = {
+            "apiVersion": kinds.JOBS.api_version, "kind": "Job", "name": "job1", "uid": "earlier", "controller": True
+        }  # fmt: skip
+        meta = {"name": "job1-svc", "namespace": "default", "ownerReferences": [owner]}
+        scene.server.put(kinds.CONFIG_MAPS, {"metadata": meta, "data": {"old": "1"}})
+        scene.submit(job().task("worker", 1).spec(plugins={"svc": []}))
+        await scene.until(lambda: "PluginError" in scene.events.reasons("job1"))
+        scene.server.remove(kinds.CONFIG_MAPS, "job1-svc", "default")
+        await scene.admit()
+        await scene.run_pods(1)
+        await scene.until(lambda: scene.phase() == "Running")
+        assert "VC_WORKER_HOSTS" in scene.server.get(kinds.CONFIG_MAPS, "job1-svc", "default")["data"]
+
+
+async def test_somebody_elses_service_of_the_jobs_name_survives_the_job() -> None:
+    async with stage() as scene:
+        scene.server.put(kinds.SERVICES, {"metadata": {"name": "job1", "namespace": "default"}, "spec": {"mine": True}})
+        await scene.running(job().task("worker", 1).spec(plugins={"svc": []}), 1)
+        scene.set_pod("job1-worker-0", "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.phase() == "Completed")
+        await scene.until(lambda: not scene.names_of(kinds.CONFIG_MAPS))
+        await scene.until(lambda: "plugin-svc" not in scene.status().get("controlledResources", {}))
+        assert scene.server.get(kinds.SERVICES, "job1", "default")["spec"] == {"mine": True}
+
+
+def hosts_known(scene: Stage) -> int:
+    return int(scene.server.get(kinds.CONFIG_MAPS, "job1-svc", "default")["data"]["VC_WORKER_NUM"])
+
+
+async def test_hosts_follow_the_scale_down_to_nothing_and_back() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 2, minAvailable=0).spec(plugins={"svc": []}), 2)
+        for replicas in (4, 1, 0, 2):
+            scaled = scene.job()
+            scaled["spec"]["tasks"][0]["replicas"] = replicas
+            scene.server.put(kinds.JOBS, scaled)
+            await scene.run_pods(replicas)
+            await scene.until(lambda: hosts_known(scene) == len(scene.pods()))
+            assert scene.phase() == "Running"
+
+
+async def test_enough_successes_complete_a_job_that_still_runs() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("short", 3).task("endless", 2).spec(minSuccess=2), 5)
+        for index in (0, 1):
+            scene.set_pod(f"job1-short-{index}", "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.phase() == "Completed")
+        await scene.until(lambda: set(scene.pod_phases().values()) == {"Succeeded"})
+
+
+async def test_a_pod_lost_while_no_policy_minds_is_replaced() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 2), 2)
+        before = scene.uids()
+        scene.delete_pod("job1-worker-1")
+        await scene.until(lambda: scene.uids().get("job1-worker-1") not in (None, before["job1-worker-1"]))
+        assert scene.uids()["job1-worker-0"] == before["job1-worker-0"]

@@ -66,6 +66,7 @@ class JobController:
         workers: int = 3,
         max_requeue: int = 15,
         consume_commands: bool = True,
+        priority_classes: bool = True,
         observer: WorkObserver | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -76,7 +77,7 @@ class JobController:
         self._failures: dict[str, int] = {}
         self._jobs = informers.plain(kinds.JOBS)
         self._jobs.store.add_index(BY_QUEUE, _queue_of)
-        self._observer = Observer(informers)
+        self._observer = Observer(informers, priority_classes=priority_classes)
         self._executor = Executor(client, self._ledger, events, numbers, clock)
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
@@ -89,7 +90,7 @@ class JobController:
             informers.pod_groups,
             informers.queues,
             informers.claims,
-            informers.priority_classes,
+            *([informers.priority_classes] if priority_classes else []),
         ]
 
     async def run(self) -> None:
@@ -257,7 +258,7 @@ class JobController:
         log.error("job %s/%s is terminated: %s", *key, error)
         self._failures.pop(uid, None)
         text = f"Job failed on action {decision.spelled} for retry limit reached"
-        self._warn(raw, "ExecuteAction", text)
+        self._events.event(Reference.to_object(kinds.JOBS, raw), EventType.NORMAL, "ExecuteAction", text)
         last = Occurrence(event="", job_uid=uid, action=JobAction.TERMINATE_JOB, message=str(error))
         self._inbox.report(key, last)
         return Result(requeue_after=0.0)

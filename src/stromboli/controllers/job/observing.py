@@ -23,12 +23,12 @@ BY_QUEUE = "job-queue"
 class Observer:
     """Reads the informers for one job at a time."""
 
-    def __init__(self, informers: SharedInformers) -> None:
+    def __init__(self, informers: SharedInformers, *, priority_classes: bool = True) -> None:
         self._pods = informers.pods.store
         self._groups = informers.pod_groups.store
         self._queues = informers.queues.store
         self._claims = informers.claims.store
-        self._priorities = informers.priority_classes.store
+        self._priorities = informers.priority_classes.store if priority_classes else ()
         self._pods.add_index(BY_JOB, _job_uids)
 
     def observe(self, job: Job, memory: JobLedger, moment: float) -> Observed:
@@ -38,7 +38,7 @@ class Observer:
             job=job,
             members=self._members(job, memory, moment),
             group=self._group(job, memory),
-            queue=self._queues.get(("", job.spec.queue)),
+            queue=self._queues.get(("", job.spec.queue or names.DEFAULT_QUEUE)),
             claims=frozenset(claim.name for claim in self._claims.list(job.namespace))
             if job.spec.volumes
             else frozenset(),
