@@ -117,6 +117,13 @@ _EVENTS_BY = (
 )
 _WORKLOAD_SCALE = ScalePaths(selector=".status.selector")
 
+# Kinds that only users' manifests name; nothing in the system reads them.
+_INGRESSES = Kind("networking.k8s.io", "v1", "ingresses", "Ingress")
+_INGRESS_CLASSES = Kind("networking.k8s.io", "v1", "ingressclasses", "IngressClass", namespaced=False)
+_AUTOSCALERS = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+_ENDPOINT_SLICES = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+_RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
+
 _ROWS: tuple[_Row, ...] = (
     _Row(kinds.NAMESPACES, ("ns",), status=True, selectable=("status.phase",)),
     _Row(kinds.NODES, ("no",), status=True, selectable=("spec.unschedulable",)),
@@ -143,6 +150,11 @@ _ROWS: tuple[_Row, ...] = (
     _Row(kinds.PRIORITY_CLASSES, ("pc",), generation=True),
     _Row(kinds.POD_DISRUPTION_BUDGETS, ("pdb",), status=True, generation=True),
     _Row(kinds.NETWORK_POLICIES, ("netpol",), generation=True),
+    _Row(_INGRESSES, ("ing",), status=True, generation=True),
+    _Row(_INGRESS_CLASSES, generation=True),
+    _Row(_AUTOSCALERS, ("hpa",), status=True, all=True),
+    _Row(_ENDPOINT_SLICES),
+    _Row(_RUNTIME_CLASSES),
     _Row(kinds.LEASES),
     _Row(kinds.STORAGE_CLASSES, ("sc",)),
     _Row(kinds.CSI_NODES),

@@ -97,6 +97,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         'spec.versions[0].schema.openAPIV3Schema.type: Invalid value: "string": must be object at the root',
     ),
     "no storage version": ({"storage": False}, "must have exactly one version marked as storage version"),
+    "a pattern that does not compile": (
+        {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"x": {"type": "string", "pattern": "("}}}}},
+        "must be a valid regular expression",
+    ),
     "a rule that does not compile": (
         {"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": [{"rule": "self.("}]}}},
         "compilation failed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -170,8 +171,26 @@ def _check_version(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
         return
     if source.get("type") != "object" and not source.get("x-kubernetes-preserve-unknown-fields"):
         yield bad(f"{place}.type", source.get("type", ""), "must be object at the root")
+    for pattern, problem in _bad_patterns(source):
+        yield bad(f"{place}.pattern", pattern, f"must be a valid regular expression, but isn't: {problem}")
     for rule, problem in rules.unreadable(from_openapi(source)):
         yield bad(f"{place}.x-kubernetes-validations.rule", rule, f"compilation failed: {problem}")
+
+
+def _bad_patterns(source: object) -> Iterator[tuple[str, str]]:
+    """Patterns that cannot be compiled, with the reason."""
+    if isinstance(source, Mapping):
+        pattern = source.get("pattern")
+        if isinstance(pattern, str):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                yield pattern, str(error)
+        for below in source.values():
+            yield from _bad_patterns(below)
+    elif isinstance(source, list):
+        for below in source:
+            yield from _bad_patterns(below)
 
 
 def _check_change(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
