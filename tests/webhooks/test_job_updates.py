@@ -128,11 +128,38 @@ def test_the_first_fault_is_told_alone() -> None:
     assert len(decide("/jobs/validate", new, stored()).errors) == 1
 
 
-def test_the_same_manifest_again_is_no_change_though_it_lacks_what_admission_filled_in() -> None:
-    manifest = job(task("a", 2), minAvailable=2, plugins={"mpi": []})
-    manifest["spec"]["tasks"][0]["name"] = "master"
-    patch = decide("/jobs/mutate", deepcopy(manifest)).patch
-    stored_job = jsonpatch.apply_patch(deepcopy(manifest), list(patch))
-    assert stored_job != manifest
-    verdict = decide("/jobs/validate", manifest, stored_job)
+def stored_of(manifest: JsonObject) -> JsonObject:
+    """What admission makes of a manifest."""
+    patched: JsonObject = jsonpatch.apply_patch(deepcopy(manifest), list(decide("/jobs/mutate", manifest).patch))
+    return patched
+
+
+def applied_again(manifest: JsonObject) -> JsonObject:
+    """What ``kubectl apply`` makes of a stored job: lists are those of the manifest, other members stay."""
+    old = stored_of(manifest)
+    return {**old, "spec": {**old["spec"], "tasks": deepcopy(manifest["spec"]["tasks"])}}
+
+
+def test_applying_a_manifest_twice_is_no_change_though_its_tasks_lack_what_admission_filled_in() -> None:
+    manifest = job(task("master", 2), task("worker", 2), minAvailable=2, plugins={"mpi": []})
+    new, old = applied_again(manifest), stored_of(manifest)
+    assert new != old
+    verdict = decide("/jobs/validate", new, old)
     assert (verdict.allowed, verdict.message) == (True, "")
+
+
+LOSSES = {
+    "the name that pods are made of": job(task("", 2)),
+    "the DNS policy that pods on the host's network need": job(task(template=template(hostNetwork=True))),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_applying_a_manifest_twice_may_not_lose(name: str) -> None:
+    manifest = LOSSES[name]
+    assert decide("/jobs/validate", applied_again(manifest), stored_of(manifest)).message == FIXED
+
+
+def test_replacing_a_job_by_its_manifest_may_not_lose_its_scheduler() -> None:
+    manifest = job(task("a", 2))
+    assert decide("/jobs/validate", manifest, stored_of(manifest)).message == FIXED

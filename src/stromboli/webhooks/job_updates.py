@@ -6,7 +6,7 @@ ones. Where a member is a pointer in Go (an explicit zero differs from nothing) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from stromboli.api import quantities
@@ -15,6 +15,8 @@ from stromboli.webhooks.errors import FieldError, Reason, sentence
 from stromboli.webhooks.shapes import Job, JsonObject, Task, read
 
 FREE_OF_SPEC: Final = frozenset(("minAvailable", "priorityClassName"))
+DEFAULT_MAX_RETRY: Final = 3
+"""Retries of a task or job that says nothing, or 0 (spec 02)."""
 FREE_OF_TASK: Final = frozenset(("replicas", "minAvailable"))
 
 _FIXED_TEXT: Final = (
@@ -39,20 +41,12 @@ _PLAIN_FLAGS: Final = frozenset(
 """Numbers and switches that Go holds by value: zero and false are missing."""
 
 
-def update_faults(
-    obj: JsonObject, old: JsonObject, job: Job, default: Callable[[JsonObject], JsonObject]
-) -> list[FieldError]:
-    """The first fault of the change, or none.
-
-    ``default`` is what admission does to a new job: a change that only leaves out what it would fill in is none, so that
-    applying the same manifest twice is no change (better than the original, which refuses it).
-    """
-    return list(_faults(obj, old, job, default))[:1]
+def update_faults(obj: JsonObject, old: JsonObject, job: Job) -> list[FieldError]:
+    """The first fault of the change, or none."""
+    return list(_faults(obj, old, job))[:1]
 
 
-def _faults(
-    obj: JsonObject, old: JsonObject, job: Job, default: Callable[[JsonObject], JsonObject]
-) -> Iterator[FieldError]:
+def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
     for index, task in enumerate(job.spec.tasks):
         yield from _task_faults(task, f"spec.tasks[{index}]", job)
     if job.spec.min_available > sum(task.replicas for task in job.spec.tasks):
@@ -64,7 +58,7 @@ def _faults(
     if len(before.spec.tasks) != len(job.spec.tasks):
         yield sentence("spec.tasks", "job updates may not add or remove tasks", Reason.FORBIDDEN)
     changed = changed_members(obj.get("spec", {}), old.get("spec", {}))
-    if changed and changed_members(default(obj).get("spec", {}), default(old).get("spec", {})):
+    if changed:
         yield sentence(f"spec.{changed[0]}", _FIXED_TEXT, Reason.FORBIDDEN)
 
 
@@ -94,7 +88,7 @@ def changed_members(spec: JsonObject, before: JsonObject) -> list[str]:
 def _fixed(spec: JsonObject) -> JsonObject:
     """The part of a spec that no update may change, in comparable form."""
     kept = {name: value for name, value in spec.items() if name not in FREE_OF_SPEC}
-    kept["tasks"] = [_without(task, FREE_OF_TASK) for task in spec.get("tasks", ())]
+    kept["tasks"] = [_fixed_of_task(task) for task in spec.get("tasks", ())]
     kept["volumes"] = [
         # The job controller fills in the name of a claim it has made itself.
         _without(volume, frozenset(("volumeClaimName",))) if "volumeClaim" in volume else volume
@@ -102,6 +96,17 @@ def _fixed(spec: JsonObject) -> JsonObject:
     ]
     comparable: JsonObject = _comparable(kept)
     return comparable
+
+
+def _fixed_of_task(task: JsonObject) -> JsonObject:
+    """The part of a task that no update may change.
+
+    ``kubectl apply`` replaces the list of tasks by the manifest's, so applying a manifest twice takes out of the tasks
+    what admission filled in. Where that means the same (no retries given is three retries) it is no change; the
+    original refuses it. What would change running jobs stays refused: a lost task name, a lost DNS policy.
+    """
+    fixed = _without(task, FREE_OF_TASK)
+    return {**fixed, "maxRetry": fixed.get("maxRetry") or DEFAULT_MAX_RETRY}
 
 
 def _without(obj: JsonObject, names: frozenset[str]) -> JsonObject:

@@ -14,6 +14,7 @@ from stromboli.webhooks import job_updates, topologies
 from stromboli.webhooks.context import DEFAULT_SCHEDULER, Context, Operation
 from stromboli.webhooks.errors import FieldError, Reason, sentence
 from stromboli.webhooks.job_policies import policy_faults
+from stromboli.webhooks.job_updates import DEFAULT_MAX_RETRY
 from stromboli.webhooks.mpi import master_name
 from stromboli.webhooks.naming import dns_subdomain_faults, qualified_name_faults
 from stromboli.webhooks.queue_tree import missing
@@ -21,7 +22,6 @@ from stromboli.webhooks.shapes import Job, JsonObject, Task, Volume, read
 
 PLUGINS: Final = frozenset(("ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray"))
 NEED_SVC: Final = frozenset(("tensorflow", "mpi", "pytorch", "ray"))
-DEFAULT_MAX_RETRY: Final = 3
 OPEN: Final = "Open"
 
 
@@ -91,7 +91,7 @@ def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -
     """The faults of a new job, or the first fault of a change."""
     job = read(Job, obj)
     if context.operation == Operation.UPDATE:
-        return job_updates.update_faults(obj or {}, old or {}, job, lambda each: default(each, context))
+        return job_updates.update_faults(obj or {}, old or {}, job)
     if not job.spec.tasks:
         return [sentence("spec.tasks", "No task specified in job spec", Reason.REQUIRED)]
     if not _has_mpi_master(job):
