@@ -133,6 +133,7 @@ class Cycle:
             action_names=frozenset(self.policy.actions),
             options=options,
             unsettled=self._unsettled,
+            memory=mirror.memory,
             in_victim_order=lambda job, tasks: sorted(tasks, key=victim_order.key(self.combination, job)),
         )
 

@@ -63,6 +63,8 @@ class Mirror:
         """Jobs whose status the next cycle must work out again even if nothing about them changes."""
         self.session_jobs: dict[str, Job] = {}
         """Jobs that take part in cycles: with a PodGroup and an existing queue."""
+        self.memory: dict[str, object] = {}
+        """What plugins keep from one cycle to the next; see ``View.memory``."""
         self._with_topology: dict[str, Job] = {}
         self._by_uid: dict[str, Task] = {}
         self._priorities: dict[str, core.PriorityClass] = {}
@@ -181,6 +183,8 @@ class Mirror:
                 self._set_capacity(node, vector)
             if not known or node.labels != resource.metadata.labels:
                 self.hyper_nodes.nodes_changed()
+            if known and not _looks_the_same(node, resource):
+                self.nodes.looks += 1
             node.resource, node.uid = resource, resource.uid
             node.labels, node.taints = resource.metadata.labels, resource.spec.taints
             node.images = reading.image_sizes(resource)
@@ -475,3 +479,13 @@ def _selected_by(obj: core.Object) -> Iterable[str]:
 def _differs(old: core.PodGroup, new: core.PodGroup) -> bool:
     """Whether the default sub-job of the group would be another."""
     return old.spec.min_member != new.spec.min_member or old.spec.network_topology != new.spec.network_topology
+
+
+def _looks_the_same(node: Node, resource: core.Node) -> bool:
+    old = node.resource
+    return (
+        old is not None
+        and (node.labels, node.taints) == (resource.metadata.labels, resource.spec.taints)
+        and old.spec.unschedulable == resource.spec.unschedulable
+        and old.status.images == resource.status.images
+    )

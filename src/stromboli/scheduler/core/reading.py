@@ -52,6 +52,7 @@ def fill_task(task: Task, pod: core.Pod) -> None:
         ((item.status, item.reason, item.message) for item in pod.status.conditions if item.type == "PodScheduled"),
         None,
     )
+    task.scheduled_at = scheduled_at(pod)
     task.host_ports = host_ports(pod)
     if pod.status.start_time:
         task.started = core.timestamp(pod.status.start_time)
@@ -59,6 +60,14 @@ def fill_task(task: Task, pod: core.Pod) -> None:
         item.type == "DisruptionTarget" and item.status == "True" and item.reason == "PreemptionByScheduler"
         for item in pod.status.conditions
     )
+
+
+def scheduled_at(pod: core.Pod) -> float:
+    """When the pod was found to have a node; infinite when it has not been."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
+            return core.timestamp(condition.last_transition_time)
+    return float("inf")
 
 
 def _fill_gates(task: Task, pod: core.Pod) -> None:

@@ -132,6 +132,7 @@ class Task:
         "queue_gate_only",
         "revocable_zone",
         "role",
+        "scheduled_at",
         "scheduled_condition",
         "shape",
         "spec_priority",
@@ -175,6 +176,8 @@ class Task:
         self.last_transaction: Transaction | None = None
         self.scheduled_condition: tuple[str, str, str] | None = None
         """(status, reason, message) of the pod's PodScheduled condition, for tasks without a node."""
+        self.scheduled_at = float("inf")
+        """When PodScheduled became True, in seconds since the epoch; infinite while it is not."""
         self.started = float("inf")
         """When the pod started, in seconds since the epoch; infinite while it has not."""
         self.deleting = False

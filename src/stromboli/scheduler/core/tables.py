@@ -47,6 +47,8 @@ class NodeTable:
         """What was written, in order: (row, block, times the block was added: 1 or -1), or (row, None, 0) for more."""
         self.generation = 0
         """Changes when row numbers change meaning: then nothing derived from rows may be kept."""
+        self.looks = 0
+        """Moves when rows come or go, and when labels, taints, images or the cordon of a node change."""
         self._seen = 0
         self._state: Floats = np.zeros((len(Kind), 64, width))
         self._live: Bools = np.zeros(64, dtype=bool)
@@ -100,6 +102,7 @@ class NodeTable:
         self._state[:, row] = 0.0
         self._live[row] = True
         self.count += 1
+        self.looks += 1
         self._seen = self.count
         self.log.append((row, None, 0))
         return row
@@ -110,6 +113,7 @@ class NodeTable:
         self._live[row] = False
         self.log.append((row, None, 0))
         self.generation += 1
+        self.looks += 1
 
     def touch(self, row: int) -> None:
         """Notes that something about a node has changed that is not in its row."""
@@ -169,6 +173,7 @@ class NodeTable:
         self.count = self._seen = len(keep)
         self.log.clear()
         self.generation += 1
+        self.looks += 1
         return renumbered
 
 

@@ -108,6 +108,10 @@ class View:
     that is not ready is among them."""
     in_victim_order: Callable[[Job, Sequence[Task]], list[Task]] = lambda preemptor, tasks: list(tasks)
     """Victims in the order in which they go for a job (spec 04 section 28.3); not to be asked while plugins open."""
+    shared: dict[str, object] = field(default_factory=dict)
+    """What plugins of one cycle share, by a name of theirs."""
+    memory: dict[str, object] = field(default_factory=dict)
+    """What plugins keep from one cycle to the next, by a name of theirs; empty after a restart."""
     warnings: list[str] = field(default_factory=list)
     """What is wrong with objects that are nobody's request, such as queues; see :meth:`warn`."""
     samples: list[Sample] = field(default_factory=list)

@@ -7,7 +7,7 @@ when first asked for: a cluster without affinity never pays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +15,15 @@ import numpy.typing as npt
 
 from stromboli.api import core, selectors
 from stromboli.scheduler.core.statuses import TaskStatus
+from stromboli.scheduler.plugins import node_facts
 from stromboli.scheduler.plugins.selecting import ABSENT
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Node, Shape, Task
     from stromboli.scheduler.core.view import View
     from stromboli.scheduler.plugins.selecting import NodeLabels
+
+_NAME = "neighbours"
 
 Counts = npt.NDArray[np.float64]
 """Per row, or per code of a label's value, a number of pods or a sum of weights."""
@@ -89,6 +92,15 @@ class Neighbours:
             counts[row] += amount
 
 
+def of(view: View) -> tuple[Neighbours, bool]:
+    """The counts of this cycle, and whether the caller is the first to ask: the first one reports placements to it."""
+    found = view.shared.get(_NAME)
+    if isinstance(found, Neighbours):
+        return found, False
+    made = view.shared[_NAME] = Neighbours(view, node_facts.of(view).labels)
+    return made, True
+
+
 class TermMatcher:
     """Whether the pods of a shape are meant by an affinity term of another pod's."""
 
@@ -131,8 +143,3 @@ def _side(shape: Shape, *, anti: bool) -> core.PodAffinity | None:
     if affinity is None:
         return None
     return affinity.pod_anti_affinity if anti else affinity.pod_affinity
-
-
-def any_anti_affinity(shapes: Iterable[Shape]) -> bool:
-    """Whether pods of some shape keep others away."""
-    return any(required_terms(shape, anti=True) for shape in shapes)

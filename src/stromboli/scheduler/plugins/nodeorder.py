@@ -14,10 +14,7 @@ import numpy as np
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import CPU, MEMORY, Floats
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Reach, Score
-from stromboli.scheduler.plugins import affinity, arguments, spreading
-from stromboli.scheduler.plugins.neighbours import Neighbours
-from stromboli.scheduler.plugins.selecting import NodeLabels
-from stromboli.scheduler.plugins.tainting import NodeTaints
+from stromboli.scheduler.plugins import affinity, arguments, neighbours, node_facts, spreading
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Task
@@ -54,14 +51,14 @@ class NodeOrder(Plugin):
         self._weights = {
             name: policy.integer(self.arguments, f"{name}.weight", weight) for name, weight in WEIGHTS.items()
         }
-        self._labels = NodeLabels(view.node_list)
-        self._taints = NodeTaints(view.node_list)
-        self._neighbours = Neighbours(view, self._labels)
-        self._spread = _image_spread(view) if self._weights["imagelocality"] else {}
+        facts = node_facts.of(view)
+        self._labels, self._taints = facts.labels, facts.taints
+        self._neighbours, first = neighbours.of(view)
+        self._spread = facts.image_spread if self._weights["imagelocality"] else {}
         return Hooks(
             scores=[*self._row_scores(), *self._batch_scores()],
-            on_allocate=self._neighbours.placed,
-            on_deallocate=self._neighbours.removed,
+            on_allocate=self._neighbours.placed if first else None,
+            on_deallocate=self._neighbours.removed if first else None,
         )
 
     def _row_scores(self) -> list[Score]:
@@ -80,9 +77,9 @@ class NodeOrder(Plugin):
         ]
 
     def _batch_scores(self) -> list[Score]:
-        view, neighbours = self._view, self._neighbours
-        between = affinity.InterPodAffinity(view, neighbours)
-        spread = spreading.TopologySpread(view, self._labels, self._taints, neighbours)
+        view = self._view
+        between = affinity.InterPodAffinity(view, self._neighbours)
+        spread = spreading.TopologySpread(view, self._labels, self._taints, self._neighbours)
         batch: list[tuple[str, Rate, Callable[[Floats], Floats], Reach, Callable[[Task], bool] | None]] = [
             ("podaffinity", between.rate, affinity.stretched, Reach.CLUSTER, between.prefers),
             ("podtopologyspread", spread.rate, spreading.crowded_last, Reach.CLUSTER, spread.prefers),
@@ -201,13 +198,3 @@ def deviation(fractions: Floats, has: np.typing.NDArray[np.bool_]) -> Floats:
 def _normal_image(name: str) -> str:
     """The image name with ``:latest`` when it has no tag."""
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
-
-
-def _image_spread(view: View) -> dict[str, float]:
-    """Image name to the part of all nodes that have it."""
-    counts: dict[str, int] = {}
-    nodes = [node for node in view.node_list if node is not None]
-    for node in nodes:
-        for image in node.images:
-            counts[image] = counts.get(image, 0) + 1
-    return {image: count / len(nodes) for image, count in counts.items()}

@@ -17,10 +17,9 @@ from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import PODS
 from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Reach, Refusals
 from stromboli.scheduler.core.reasons import POD_NUMBER_EXCEEDED, Code, Reason
-from stromboli.scheduler.plugins import affinity, arguments, spreading
-from stromboli.scheduler.plugins.neighbours import Neighbours
-from stromboli.scheduler.plugins.selecting import NodeLabels, required_selector
-from stromboli.scheduler.plugins.tainting import NodeTaints, tolerates
+from stromboli.scheduler.plugins import affinity, arguments, neighbours, node_facts, spreading
+from stromboli.scheduler.plugins.selecting import required_selector
+from stromboli.scheduler.plugins.tainting import tolerates
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Node, Task
@@ -63,10 +62,9 @@ class Predicates(Plugin):
 
     def open(self, view: View) -> Hooks:
         self._view = view
-        self._labels = NodeLabels(view.node_list)
-        self._taints = NodeTaints(view.node_list)
-        self._neighbours = Neighbours(view, self._labels)
-        self._cordoned = _cordoned(view)
+        facts = node_facts.of(view)
+        self._labels, self._taints, self._cordoned = facts.labels, facts.taints, facts.cordoned
+        self._neighbours, first = neighbours.of(view)
         filters = [
             Filter("pod number", [POD_NUMBER], self._pod_number, reach=Reach.STATE),
             Filter("node unschedulable", [UNSCHEDULABLE], self._unschedulable, reach=Reach.NODE),
@@ -79,8 +77,8 @@ class Predicates(Plugin):
             filters.append(Filter("node ports", [PORTS], self._ports))
         return Hooks(
             filters=[*filters, *self._cluster_filters()],
-            on_allocate=self._neighbours.placed,
-            on_deallocate=self._neighbours.removed,
+            on_allocate=self._neighbours.placed if first else None,
+            on_deallocate=self._neighbours.removed if first else None,
         )
 
     def _cluster_filters(self) -> list[Filter]:
@@ -146,15 +144,3 @@ def _cluster(
 
 def _refused(where: Bools) -> Refusals:
     return where.astype(np.uint8)
-
-
-def _cordoned(view: View) -> Bools | None:
-    """Per row whether ``spec.unschedulable`` is set; None when it is set nowhere."""
-    marks = np.array(
-        [
-            node is not None and node.resource is not None and node.resource.spec.unschedulable
-            for node in view.node_list
-        ],
-        dtype=bool,
-    )
-    return marks if marks.any() else None
