@@ -256,7 +256,7 @@ def test_queue_gates_are_removed_for_those_that_opt_in(enabled: bool, opt_in: bo
     if opt_in:
         gated = gated.annotate(**{names.QUEUE_ALLOCATION_GATE: "true"})
     mirror = world(node("n").offer(cpu=1).build(), queue().build(), pod_group("g").members(1).build(), gated.build())
-    options = {"SchedulingGatesQueueAdmission": enabled}
+    options = {"feature-gates": {"SchedulingGatesQueueAdmission": enabled}}
     result = run_cycle(mirror, policy("gang", actions="allocate"), options=options)
     assert len(result.gate_removals) == want
     assert result.binds == []
