@@ -92,6 +92,7 @@ class LocalCluster:
         self.registry: Registry
         self.credentials: Credentials
         self.url = ""
+        self._serving = False
         self._heartbeats: Heartbeats | None = None
         self._ready: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
@@ -143,13 +144,13 @@ class LocalCluster:
             if state is not None:
                 state.check_writable()
                 state.restore()
+                stack.callback(self._save, state)  # runs after the listener has closed, so that no write comes too late
             application = await self._assemble(stack)
             address = Address(self.settings.host, self.settings.port)
             tls = self.credentials.server_context()
             bound = await stack.enter_async_context(listening(application, address, tls=tls, stop_seconds=STOP_SECONDS))
             self.url = f"https://{Address(_reachable(bound.host), bound.port)}"
-            if state is not None:
-                stack.callback(_save, state)
+            self._serving = True
             async with asyncio.TaskGroup() as group:
                 for name, work in self._background(state):
                     group.create_task(work, name=name)
@@ -159,6 +160,15 @@ class LocalCluster:
     def _state_file(self) -> StateFile | None:
         path = self.settings.state_file
         return StateFile(self.store, path, self._renewals) if path else None
+
+    def _save(self, state: StateFile) -> None:
+        """Write the state of a cluster that has served; one that did not get so far leaves the file as it was."""
+        if not self._serving:
+            return
+        try:
+            state.save()
+        except OSError as error:
+            log.error("the state file was not written: %s", error)
 
     def _renewals(self) -> int:
         return self._heartbeats.renewals if self._heartbeats is not None else 0
@@ -257,13 +267,6 @@ def _data_directory(wanted: Path | None) -> Iterator[Path]:
             text = f"data directory {directory} is in use by another cluster; stop it or give another --data-dir"
             raise DataDirectoryInUse(text) from error
         yield directory
-
-
-def _save(state: StateFile) -> None:
-    try:
-        state.save()
-    except OSError as error:
-        log.error("the state file was not written: %s", error)
 
 
 def _hosts(host: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,7 @@ class StateFile:
         self._path = path
         self._noise = noise
         self._saved = -1
+        self._writing = threading.Lock()
 
     def restore(self) -> bool:
         """Load the file if there is one. Raises :class:`StateFileError` and changes nothing when it is unusable."""
@@ -70,8 +72,7 @@ class StateFile:
         """Write the present state, unless it is written already. Raises OSError."""
         revision = self._revision()
         if revision != self._saved:
-            write_private(self._path, self._store.snapshot())
-            self._saved = revision
+            self._write(revision, self._store.snapshot())
 
     async def keep(self) -> None:
         """Save after changes, for ever; a failure is logged and tried again."""
@@ -97,5 +98,11 @@ class StateFile:
         """Save with the file's I/O in a thread; the snapshot itself is taken at one moment, here."""
         revision = self._revision()
         if revision != self._saved:
-            await asyncio.to_thread(write_private, self._path, self._store.snapshot())
-            self._saved = revision
+            await asyncio.to_thread(self._write, revision, self._store.snapshot())
+
+    def _write(self, revision: int, snapshot: bytes) -> None:
+        """Write a snapshot, unless a newer one has been written: a thread that is overtaken at the end must not win."""
+        with self._writing:
+            if revision > self._saved:
+                write_private(self._path, snapshot)
+                self._saved = revision

@@ -144,6 +144,25 @@ async def test_a_node_can_be_made_to_look_broken_and_whole_again() -> None:
         assert not node["spec"].get("taints")
 
 
+async def test_a_cordoned_node_is_tainted_until_it_is_uncordoned() -> None:
+    async with simulation(nodes=1) as cluster:
+        own = {"key": "gpu", "effect": "NoSchedule"}
+        for cordoned, want in ((True, ["gpu", "node.kubernetes.io/unschedulable"]), (False, ["gpu"])):
+            node = cluster.find(kinds.NODES, "node-0", "")
+            assert node is not None
+            taints = [own] if cordoned else node["spec"]["taints"]
+            changed = {**node, "spec": {**node["spec"], "taints": taints, "unschedulable": cordoned}}
+            await cluster.registry.update(
+                kinds.NODES, {key: value for key, value in changed.items() if key != "status"}
+            )
+
+            def keys() -> list[str]:
+                found = cluster.find(kinds.NODES, "node-0", "")
+                return [taint["key"] for taint in (found or {})["spec"].get("taints") or ()]
+
+            await cluster.until(lambda want=want: keys() == want)  # type: ignore[misc]
+
+
 async def test_the_lease_goes_with_the_node() -> None:
     async with simulation(nodes=1) as cluster:
         await cluster.until(lambda: cluster.all(kinds.LEASES, "kube-node-lease"))

@@ -98,6 +98,18 @@ def test_heartbeats_alone_are_not_worth_writing(tmp_path: Path) -> None:
     assert path.exists()
 
 
+def test_an_overtaken_write_does_not_win(tmp_path: Path) -> None:
+    """At the end the last state is written while a thread may still be on its way with an older one."""
+    path = tmp_path / "state"
+    store = filled("old")
+    state = StateFile(store, path)
+    older = (store.revision, store.snapshot())
+    store.replace(PLACE, {**filled("new").list(kinds.CONFIG_MAPS)[0].object})
+    state.save()
+    state._write(*older)
+    assert b"new" in path.read_bytes()
+
+
 def test_a_place_that_cannot_be_written_is_found_early(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateFileError, match="cannot be written"):

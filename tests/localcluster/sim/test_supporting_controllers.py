@@ -84,6 +84,7 @@ async def test_a_claim_gets_a_volume_and_takes_it_along() -> None:
         found = cluster.find(kinds.PERSISTENT_VOLUME_CLAIMS, "data")
         assert found is not None
         assert found["spec"]["volumeName"] == volume["metadata"]["name"]
+        assert found["spec"]["storageClassName"] == volume["spec"]["storageClassName"] == "standard"
         assert volume["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
         assert volume["status"]["phase"] == "Bound"
         await cluster.registry.delete(kinds.PERSISTENT_VOLUME_CLAIMS, "default", "data")

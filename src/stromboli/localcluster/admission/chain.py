@@ -1,8 +1,8 @@
 """The order in which admission plugins see a write; it is kube-apiserver's order.
 
-Mutating: NamespaceLifecycle, LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds, webhooks. Validating:
-LimitRanger, webhooks, ResourceQuota. The quota comes last and does not wait for anything, so that nothing can slip in
-between its count and the store.
+Mutating: NamespaceLifecycle, LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds, DefaultStorageClass,
+webhooks. Validating: LimitRanger, webhooks, ResourceQuota. The quota comes last and does not wait for anything, so that
+nothing can slip in between its count and the store.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from stromboli.localcluster.admission.namespaces import check_namespace
 from stromboli.localcluster.admission.priorities import set_priority
 from stromboli.localcluster.admission.quotas import QuotaCheck, QuotaLedger
 from stromboli.localcluster.admission.serviceaccounts import set_service_account
+from stromboli.localcluster.admission.storageclasses import set_storage_class
 from stromboli.localcluster.admission.tolerations import add_default_tolerations
 from stromboli.localcluster.extending import AdmissionRequest
 from stromboli.localcluster.storage import Object, Store
@@ -28,6 +29,7 @@ MUTATING: tuple[Plugin, ...] = (
     set_service_account,
     set_priority,
     add_default_tolerations,
+    set_storage_class,
 )
 VALIDATING: tuple[Plugin, ...] = (check_limits,)
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from stromboli.api import kinds, quantities
 from stromboli.api.kinds import Kind
+from stromboli.localcluster.admission.storageclasses import IS_DEFAULT
 from stromboli.localcluster.controllers.running import Mapper, itself
 from stromboli.localcluster.labels import selects
 from stromboli.localcluster.registry import Registry
@@ -19,7 +20,6 @@ from stromboli.localcluster.storage import Key, Object
 DEFAULT_CLASS = "standard"
 PROVISIONER = "simulation.stromboli.dev/volumes"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-_IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 def default_storage_class() -> Object:
@@ -27,7 +27,7 @@ def default_storage_class() -> Object:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {"name": DEFAULT_CLASS, "annotations": {_IS_DEFAULT: "true"}},
+        "metadata": {"name": DEFAULT_CLASS, "annotations": {IS_DEFAULT: "true"}},
         "provisioner": PROVISIONER,
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "Immediate",
@@ -122,15 +122,10 @@ class VolumeController:
 
     def _class_of(self, claim: Object) -> Object | None:
         name = claim["spec"].get("storageClassName")
-        if name == "":
+        if not name:
             return None
-        if name is not None:
-            stored = self._registry.store.get(Key.of(kinds.STORAGE_CLASSES, None, name))
-            return stored.object if stored else None
-        for stored in self._registry.store.list(kinds.STORAGE_CLASSES):
-            if (stored.object["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true":
-                return stored.object
-        return None
+        stored = self._registry.store.get(Key.of(kinds.STORAGE_CLASSES, None, name))
+        return stored.object if stored else None
 
     def _fitting_volume(self, claim: Object) -> Object | None:
         """The volume that is meant for the claim, else the smallest free one that is large enough."""

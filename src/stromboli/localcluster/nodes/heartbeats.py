@@ -27,6 +27,7 @@ LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY = "simulation.stromboli.dev/not-ready"
 """Annotation of a Node (``true``) that is to look broken: Ready is Unknown and its Lease is no longer renewed."""
 _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+_CORDONED_TAINT = "node.kubernetes.io/unschedulable"
 
 _CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -73,7 +74,7 @@ class Heartbeats:
         """Give a node the status and taints it should have."""
         if unmanaged(node):
             return
-        tainted = _with_taint(node, _broken(node))
+        tainted = with_taints(node)
         if tainted != node:
             node = await self._registry.update(kinds.NODES, tainted)
         status = node_status(node, self._version, self._now())
@@ -193,17 +194,24 @@ def _conditions(present: Sequence[Object], ready: tuple[str, str, str, str], now
     return list(before.values())
 
 
-def _with_taint(node: Object, broken: bool) -> Object:
-    taints = (node.get("spec") or {}).get("taints") or []
-    ours = [taint for taint in taints if taint.get("key") == _NOT_READY_TAINT and taint.get("effect") == "NoSchedule"]
-    if broken and not ours:
-        wanted = [*taints, {"key": _NOT_READY_TAINT, "effect": "NoSchedule"}]
-    elif not broken and ours and _was_broken(node):
-        wanted = [taint for taint in taints if taint not in ours]
-    else:
+def with_taints(node: Object) -> Object:
+    """The node with the taints that follow from its state: cordoned, or made to look broken."""
+    spec = node.get("spec") or {}
+    present: list[Object] = spec.get("taints") or []
+    wanted = _tainted(present, _CORDONED_TAINT, wanted=bool(spec.get("unschedulable")))
+    if _broken(node) or _was_broken(node):
+        wanted = _tainted(wanted, _NOT_READY_TAINT, wanted=_broken(node))
+    if wanted == present:
         return node
-    spec = {key: value for key, value in (node.get("spec") or {}).items() if key != "taints"}
-    return {**node, "spec": {**spec, "taints": wanted} if wanted else spec}
+    rest = {key: value for key, value in spec.items() if key != "taints"}
+    return {**node, "spec": {**rest, "taints": wanted} if wanted else rest}
+
+
+def _tainted(taints: Sequence[Object], key: str, *, wanted: bool) -> list[Object]:
+    ours = [taint for taint in taints if taint.get("key") == key and taint.get("effect") == "NoSchedule"]
+    if bool(ours) == wanted:
+        return list(taints)
+    return [*taints, {"key": key, "effect": "NoSchedule"}] if wanted else [one for one in taints if one not in ours]
 
 
 def _broken(node: Object) -> bool:
