@@ -100,6 +100,11 @@ class Series:
     written: bool = False
     tries: int = 0
 
+    @property
+    def namespace(self) -> str:
+        """Where the Event lives: events about cluster-scoped objects live in ``default``."""
+        return self.regarding.namespace or "default"
+
 
 class _Recent(Generic[K, V]):
     """A dictionary that forgets what was not used for the longest time."""
@@ -255,14 +260,14 @@ class Recorder:
             if is_transient(error) and series.tries < MAX_TRIES:
                 self._queue.add_rate_limited(series)
                 return
-            log.warning("event %s/%s not written: %s", series.regarding.namespace, series.name, error)
+            log.warning("event %s/%s not written: %s", series.namespace, series.name, error)
         except Exception:  # whatever it is, the other events go on
-            log.exception("event %s/%s not written", series.regarding.namespace, series.name)
+            log.exception("event %s/%s not written", series.namespace, series.name)
         series.tries = 0
         self._queue.forget(series)
 
     async def _send(self, series: Series) -> None:
-        namespace = series.regarding.namespace or "default"
+        namespace = series.namespace
         if series.written:
             patch = {"count": series.count, "lastTimestamp": _timestamp(series.last), "message": series.message}
             try:
