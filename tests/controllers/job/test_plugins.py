@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from stromboli.controllers.job.plugins import PluginError, Replica
 from stromboli.controllers.job.plugins.arguments import Value, read
 from stromboli.controllers.job.plugins.ssh import Ssh
 from stromboli.controllers.job.plugins.svc import Svc, host_data
+from stromboli.controllers.job.refusals import Refused
 from stromboli.kube.json import JsonObject
 from tests.controllers.building import JobBuilder, job
+from tests.controllers.job.test_planning import steps, view
 
 TEMPLATE = {"spec": {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}}
 
@@ -342,3 +345,37 @@ def test_hcclrank_takes_over_a_rank_that_is_known() -> None:
     template = {"metadata": {"annotations": {"hccl/rankIndex": "7"}}, "spec": {"containers": [{"name": "a"}]}}
     by_hand = job().task("worker", 1, template=template).spec(plugins={"hcclrank": []})
     assert decorated(by_hand)["metadata"]["annotations"]["hccl/rankIndex"] == "7"
+
+
+class Broken:
+    """Somebody's plugin, with a fault."""
+
+    name = "broken"
+    order = 50
+    marked = False
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        if "at-once" in arguments:
+            raise RuntimeError("boom")
+
+    def decorate(self, pod: JsonObject, replica: Replica) -> None:
+        raise KeyError("gone")
+
+    def attachments(self, job: object) -> Sequence[plugins.Attachment]:
+        return ()
+
+
+@pytest.mark.parametrize(("arguments", "want"), [(["at-once"], "RuntimeError: boom"), (["later"], "gone")])
+def test_a_foreign_plugins_fault_is_refused_in_the_jobs_own_name(
+    arguments: list[str], want: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = EntryPoint("broken", f"{__name__}:Broken", plugins.ENTRY_POINTS)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
+    plugins._available.cache_clear()
+    try:
+        model = job().task("t", 1).phase("Running").spec(plugins={"broken": arguments}).model()
+        with pytest.raises((PluginError, Refused), match=want):
+            seen = view(job().task("t", 1).phase("Running"), plugins=plugins.configured(model))
+            steps(seen)
+    finally:
+        plugins._available.cache_clear()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stromboli.api import kinds
 from stromboli.kube import json
-from tests.controllers.building import job
+from tests.controllers.building import JobBuilder, job
 from tests.controllers.stage import Stage, stage
 
 
@@ -178,13 +180,46 @@ async def test_quota_is_waited_for_and_explained() -> None:
         assert "reason" not in scene.status()["state"]
 
 
-async def test_a_job_that_cannot_be_read_is_set_aside_and_the_others_run() -> None:
+BROKEN: dict[str, tuple[JobBuilder, str]] = {
+    "plugin arguments that are no list": (
+        job("broken").task("worker", 1).spec(plugins={"ssh": "--no-root=true"}),
+        "spec.plugins.ssh",
+    ),
+    "a timeout that is no duration": (
+        job("broken").task("worker", 1).policy("PodFailed", "RestartJob", timeout="soon"),
+        "spec.policies[0].timeout",
+    ),
+    "a status that is no status": (job("broken").task("worker", 1).status(running="many"), "status.running"),
+    "tasks that are no list": (job("broken").spec(tasks={"a": 1}), "spec.tasks"),
+}
+
+
+@pytest.mark.parametrize(("broken", "field"), BROKEN.values(), ids=BROKEN.keys())
+async def test_a_job_that_cannot_be_read_is_set_aside_and_the_others_run(broken: JobBuilder, field: str) -> None:
     async with stage() as scene:
-        scene.submit(job("broken").task("worker", 1).spec(plugins={"ssh": "--no-root=true"}))
+        scene.submit(broken)
         await scene.running(job().task("worker", 1), 1)
         await scene.until(lambda: scene.status("broken").get("state", {}).get("reason") == "InvalidJob")
-        assert "InvalidJob" in scene.events.reasons("broken")
+        assert field in scene.events.messages("broken", "InvalidJob")[0]
         assert not scene.pods("broken")
+
+
+async def test_a_quantity_that_cannot_be_read_ends_its_job_only() -> None:
+    async with stage(max_requeue=1) as scene:
+        scene.submit(job("broken").task("worker", 1, requests={"cpu": "lots"}))
+        await scene.running(job().task("worker", 1), 1)
+        await scene.until(lambda: scene.phase("broken") == "Terminated")
+        assert "lots" in scene.status("broken")["state"]["message"]
+
+
+@pytest.mark.parametrize("given", [None, {}, {"state": None}, {"state": {"phase": "Sleeping"}}, {"conditions": None}])
+async def test_an_odd_status_does_not_matter(given: object) -> None:
+    async with stage() as scene:
+        odd = job().task("worker", 1).policy("PodFailed", "RestartJob")
+        odd.wire["status"] = given
+        await scene.running(odd, 1)
+        scene.set_pod("job1-worker-0", "Failed", exit_code=1)
+        await scene.retried(1)
 
 
 async def test_an_unknown_plugin_ends_the_job_with_that_reason() -> None:

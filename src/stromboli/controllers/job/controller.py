@@ -19,7 +19,7 @@ from stromboli.api.batch import Job
 from stromboli.api.core import Pod, PodGroup, Queue
 from stromboli.api.phases import JobAction, JobEvent
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import status
+from stromboli.controllers.job import policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.deciding import Decision, TimerKey, about, decide
 from stromboli.controllers.job.executing import CreationFailed, Executor, RemovalFailed
@@ -224,7 +224,9 @@ class JobController:
     async def _decoded(self, raw: JsonObject) -> Job:
         """The job as a model. One that cannot be read is set aside with an Event and a reason in its status."""
         try:
-            return Job.from_wire(raw)
+            job = Job.from_wire(raw)
+            policies.check(job)
+            return job
         except ValueError as error:
             message = " ".join(str(error).split())[: status.LONGEST_MESSAGE]
             self._warn(raw, "InvalidJob", f"the job cannot be read: {message}")
@@ -233,7 +235,10 @@ class JobController:
 
     async def _set_aside(self, raw: JsonObject, message: str) -> None:
         namespace, name = json.key_of(raw)
-        patch = {"status": {"state": {"reason": "InvalidJob", "message": message}}}
+        patch = {
+            "metadata": {"uid": json.uid_of(raw)},
+            "status": {"state": {"reason": "InvalidJob", "message": message}},
+        }
         try:
             await self._client.patch(kinds.JOBS, name, patch, namespace, subresource="status")
         except KubeError as error:
@@ -271,6 +276,10 @@ class JobController:
                 self._warn(raw, "FailedCreate", f"Error creating pods: {error.quoted}")
             case RemovalFailed():
                 self._warn(raw, "FailedDelete", f"Error deleting pods: {error.quoted}")
+            case KubeError() | TimeoutError():
+                pass  # trouble of the cluster's, not of the job's; the log has it
+            case _:
+                self._warn(raw, "SyncFailed", f"unexpected error, tried again: {type(error).__name__}: {error}")
 
     def _warn(self, raw: JsonObject, reason: str, message: str) -> None:
         self._events.event(Reference.to_object(kinds.JOBS, raw), EventType.WARNING, reason, message)

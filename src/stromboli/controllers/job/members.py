@@ -33,7 +33,6 @@ class Member:
     exit_code: int = 0
     restarts: int = 0
     all_ready: bool = True
-    node: str = ""
 
     @property
     def counts_as(self) -> str:
@@ -72,7 +71,6 @@ def member_of(pod: Pod) -> Member | None:
         exit_code=_exit_code(pod),
         restarts=sum(one.restart_count for one in (*pod.status.init_container_statuses, *statuses)),
         all_ready=all(status.ready for status in statuses),
-        node=pod.spec.node_name,
     )
 
 

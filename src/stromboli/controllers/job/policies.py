@@ -84,6 +84,25 @@ def _matches(policy: LifecyclePolicy, occurrence: Occurrence) -> bool:
     return policy.exit_code is not None and policy.exit_code == occurrence.exit_code
 
 
+def check(job: Job) -> None:
+    """Refuse policies that cannot be acted upon.
+
+    Raises:
+        ValueError: a timeout is no duration; the text names the field.
+    """
+    _check_list(job.spec.policies, "spec.policies")
+    for position, task in enumerate(job.spec.tasks):
+        _check_list(task.policies, f"spec.tasks[{position}].policies")
+
+
+def _check_list(policies: Iterable[LifecyclePolicy], field: str) -> None:
+    for position, policy in enumerate(policies):
+        try:
+            _delay(policy)
+        except durations.BadDuration as error:
+            raise ValueError(f"{field}[{position}].timeout: {error}") from error
+
+
 def _delay(policy: LifecyclePolicy) -> float:
     return durations.seconds(policy.timeout) if policy.timeout else 0.0
 

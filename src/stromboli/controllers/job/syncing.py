@@ -26,7 +26,7 @@ from stromboli.controllers.job.operations import (
     WriteStatus,
 )
 from stromboli.controllers.job.phases import Step
-from stromboli.controllers.job.plugins import PluginError, Replica, marker
+from stromboli.controllers.job.plugins import Replica, marker
 from stromboli.controllers.job.refusals import Refused
 from stromboli.kube.events import EventType
 from stromboli.kube.json import JsonObject
@@ -117,10 +117,13 @@ def _claims(view: Observed, draft: status.Draft) -> list[Operation]:
 
 
 def _pod_group(view: Observed) -> list[Operation]:
-    if view.group is None:
-        return [CreatePodGroup(podgroups.build(view.job, view.priorities))]
+    try:
+        if view.group is None:
+            return [CreatePodGroup(podgroups.build(view.job, view.priorities))]
+        patch = podgroups.changes(view.job, view.group, view.priorities)
+    except ValueError as error:  # a quantity or pod spec that cannot be read
+        raise Refused("PodGroupError", f"Failed to create PodGroup, err: {error}") from error
     made: list[Operation] = []
-    patch = podgroups.changes(view.job, view.group, view.priorities)
     if patch:
         made.append(PatchPodGroup(view.group.name, patch))
     told = podgroups.complaint(view.group)
@@ -182,7 +185,7 @@ def _decorated(view: Observed, task: TaskSpec, index: int) -> JsonObject:
     for plugin in view.plugins:
         try:
             plugin.decorate(pod, Replica(view.job, task, index))
-        except PluginError as error:
+        except Exception as error:  # a plugin may be anybody's code; its faults are the job's alone
             raise Refused(
                 "PluginError", f"Execute plugin {plugin.name} when pod create failed, err: {error}"
             ) from error

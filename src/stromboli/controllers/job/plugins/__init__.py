@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Protocol, cast
 
 from stromboli.api.batch import Job, TaskSpec
@@ -89,32 +89,28 @@ def configured(job: Job) -> tuple[JobPlugin, ...]:
     """The job's plugins with their arguments, in the order in which they run.
 
     Raises:
-        PluginError: the job names a plugin that does not exist.
+        PluginError: the job names a plugin that does not exist, or one that cannot be made.
     """
-    made = [_plugin_class(name)(arguments) for name, arguments in job.spec.plugins.items()]
+    made = [_make(name, arguments) for name, arguments in job.spec.plugins.items()]
     return tuple(sorted(made, key=lambda plugin: (plugin.order, plugin.name)))
 
 
-def _plugin_class(name: str) -> Callable[[list[str]], JobPlugin]:
-    found = _available().get(name)
-    if found is None:
+def _make(name: str, arguments: list[str]) -> JobPlugin:
+    point = _available().get(name)
+    if point is None:
         known = ", ".join(sorted(_available()))
         raise PluginError(f"failed to get plugin {name}: spec.plugins may name {known}")
-    return found
+    try:
+        return cast("JobPlugin", point.load()(arguments))
+    except Exception as error:  # a plugin may be anybody's code: its faults are those of the jobs that name it
+        raise PluginError(f"failed to get plugin {name}: {type(error).__name__}: {error}") from error
 
 
 @cache
-def _available() -> Mapping[str, Callable[[list[str]], JobPlugin]]:
-    """Every plugin class by name; what is shipped wins over an entry point of the same name."""
-    found: dict[str, Callable[[list[str]], JobPlugin]] = {}
-    for point in entry_points(group=ENTRY_POINTS):
-        found[point.name] = cast("Callable[[list[str]], JobPlugin]", point.load())
-    return found | {name: _load(path) for name, path in _SHIPPED.items()}
-
-
-def _load(path: str) -> Callable[[list[str]], JobPlugin]:
-    module, _, attribute = path.partition(":")
-    return cast("Callable[[list[str]], JobPlugin]", getattr(__import__(module, fromlist=[attribute]), attribute))
+def _available() -> Mapping[str, EntryPoint]:
+    """Every plugin by name, not loaded yet; what is shipped wins over an entry point of the same name."""
+    shipped = {name: EntryPoint(name, path, ENTRY_POINTS) for name, path in _SHIPPED.items()}
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)} | shipped
 
 
 def marker(plugin: str) -> str:
