@@ -64,6 +64,7 @@ class Pace:
 
     ``server_timeout`` is the least time after which the server is asked to end a watch; up to twice as long is asked.
     ``streaming`` asks for the initial listing as a stream (WatchList) and falls back to pages where that is refused.
+    Each informer needs a pace of its own, because ``backoff`` counts its failures.
     """
 
     idle_timeout: float = IDLE_TIMEOUT
