@@ -14,40 +14,23 @@ from dataclasses import dataclass
 from random import Random
 
 import numpy as np
-import numpy.typing as npt
 
 from stromboli.scheduler.core.accounting import Holding, Ledger
 from stromboli.scheduler.core.columns import EPSILON, Floats
 from stromboli.scheduler.core.combining import Combination
 from stromboli.scheduler.core.fit_errors import FitErrors
-from stromboli.scheduler.core.plugin import Filter, Reach, Refusals, Scope, Score
-from stromboli.scheduler.core.reasons import Code, Reason, insufficient
+from stromboli.scheduler.core.plugin import Filter, Reach, Scope, Score
+from stromboli.scheduler.core.reasons import Reason, insufficient
 from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Shape, Task
+from stromboli.scheduler.core.refusals import Asked, Group, Tally, aborting, shard_filter
 from stromboli.scheduler.core.tables import Bools, Rows
 from stromboli.scheduler.core.view import View
 
-_NOT_IN_SHARD = Reason("node isn't in scheduler node shard", Code.ERROR)
 _IMPOSSIBLE = -np.inf
 _LEVELS = 16
 """How many tasks of a shape on one node are looked ahead at once: it costs little more than looking at one."""
 _FEW = 8
 """More changed rows than this are looked at together, without looking ahead."""
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A filter with its answers: per row 0, or 1 + the index of its reason."""
-
-    filter: Filter
-    refusals: Refusals
-
-
-@dataclass(slots=True)
-class _Group:
-    """The filters of one plugin: those whose answers are kept, then those that must be asked every time."""
-
-    kept: list[_Asked]
-    fresh: list[Filter]
 
 
 @dataclass(slots=True)
@@ -96,7 +79,7 @@ class Evaluation:
         self._task = task
         self._complain = complain
         count = view.nodes.count
-        self._groups: list[_Group] = []
+        self._groups: list[Group] = []
         self._cluster_filters: list[Filter] = []
         self._rated: list[_Rated] = []
         self._cluster_scores: list[Score] = []
@@ -135,7 +118,7 @@ class Evaluation:
     def _start_filters(self, combination: Combination, rows: Rows) -> None:
         if self._view.shard_mode == "hard" and self._view.shard is not None:
             inside = self._in_shard(rows)
-            self._groups.append(_Group([_Asked(_shard_filter(), np.where(inside, 0, 1).astype(np.uint8))], []))
+            self._groups.append(Group([Asked(shard_filter(), np.where(inside, 0, 1).astype(np.uint8))], []))
             self.allowed &= inside
         for _, filters in combination.filters:
             group = self._ask(filters, rows)
@@ -145,8 +128,8 @@ class Evaluation:
         for one in self._kept():
             self.allowed &= one.refusals == 0
 
-    def _ask(self, filters: Sequence[Filter], rows: Rows) -> _Group:
-        group = _Group([], [])
+    def _ask(self, filters: Sequence[Filter], rows: Rows) -> Group:
+        group = Group([], [])
         for filter_ in filters:
             if filter_.concerns is not None and not filter_.concerns(self._task):
                 continue
@@ -155,10 +138,10 @@ class Evaluation:
                 continue
             refusals = filter_.refuse(self._task, rows)
             if refusals is not None:
-                group.kept.append(_Asked(filter_, refusals))
+                group.kept.append(Asked(filter_, refusals))
         return group
 
-    def _kept(self) -> Iterator[_Asked]:
+    def _kept(self) -> Iterator[Asked]:
         for group in self._groups:
             yield from group.kept
 
@@ -445,7 +428,7 @@ class Evaluation:
         self._settle()
         if rows is None:
             rows = np.nonzero(self._nodes.live)[0]
-        tally = _Tally(rows, self._nodes.count)
+        tally = Tally(rows, self._nodes.count)
         if resources:
             tally.refuse(*self._shortages(rows))
         for group in self._groups:
@@ -475,7 +458,7 @@ class Evaluation:
             refused = np.zeros(self._nodes.count, dtype=bool)
             for one in group.kept:
                 refused |= one.refusals > 0
-                mask &= decided | ~_aborting(one.refusals, one.filter.reasons)
+                mask &= decided | ~aborting(one.refusals, one.filter.reasons)
             decided |= refused
         return mask
 
@@ -490,68 +473,8 @@ class Evaluation:
         for filter_ in self._cluster_filters:
             refusals = filter_.refuse(self._task, candidates)
             if refusals is not None:
-                candidates = candidates[~_aborting(refusals, filter_.reasons)]
+                candidates = candidates[~aborting(refusals, filter_.reasons)]
         return candidates
-
-
-class _Tally:
-    """Counts reasons: a row refused by one plugin is not shown to the next."""
-
-    def __init__(self, rows: Rows, count: int) -> None:
-        self._rows = rows
-        self._open = np.ones(len(rows), dtype=bool)
-        self.counts: dict[str, int] = {}
-        self.unresolvable: Bools = np.zeros(count, dtype=bool)
-
-    @property
-    def refused_count(self) -> int:
-        return int(len(self._rows) - self._open.sum())
-
-    def refuse(self, refusals: npt.NDArray[np.integer], reasons: list[Reason]) -> None:
-        """One plugin with a single filter; ``refusals`` go with the rows."""
-        self._record(np.where(self._open, refusals, 0), reasons)
-        self._open &= refusals == 0
-
-    def ask(self, group: _Group, task: Task) -> None:
-        """One plugin's filters, in order; plain refusals accumulate, others end the plugin's turn for the row."""
-        said: list[tuple[Filter, npt.NDArray[np.integer]]] = []
-        going_on = self._open.copy()
-        for filter_, answers in self._answers(group, task):
-            refusals = np.where(going_on, answers, 0)
-            aborted = _aborting(refusals, filter_.reasons)
-            if filter_.alone:
-                for _, earlier in said:
-                    earlier[aborted] = 0
-            said.append((filter_, refusals))
-            going_on &= ~aborted
-        for filter_, refusals in said:
-            self._record(refusals, filter_.reasons)
-            self._open &= refusals == 0
-
-    def _answers(self, group: _Group, task: Task) -> Iterator[tuple[Filter, Refusals]]:
-        for one in group.kept:
-            yield one.filter, one.refusals[self._rows]
-        for filter_ in group.fresh:
-            answers = filter_.refuse(task, self._rows)
-            if answers is not None:
-                yield filter_, answers
-
-    def _record(self, refusals: npt.NDArray[np.integer], reasons: Iterable[Reason]) -> None:
-        if not refusals.any():
-            return
-        found = np.bincount(refusals)
-        for index, reason in enumerate(reasons, start=1):
-            if index < len(found) and found[index]:
-                if reason.text:
-                    self.counts[reason.text] = self.counts.get(reason.text, 0) + int(found[index])
-                if reason.code == Code.UNRESOLVABLE:
-                    self.unresolvable[self._rows[refusals == index]] = True
-
-
-def _aborting(refusals: npt.NDArray[np.integer], reasons: Iterable[Reason]) -> Bools:
-    aborts = np.array([False, *(reason.code.aborts for reason in reasons)])
-    result: Bools = aborts[refusals]
-    return result
 
 
 def _differ(numbers: Floats) -> bool:
@@ -564,10 +487,6 @@ def _pick(candidates: Rows, scores: Floats, random: Random | None) -> int:
         return int(candidates[best])
     tied = candidates[scores == scores[best]]
     return int(tied[random.randrange(len(tied))])
-
-
-def _shard_filter() -> Filter:
-    return Filter("shard", [_NOT_IN_SHARD], lambda task, rows: None, reach=Reach.NODE)
 
 
 class Searches:
