@@ -19,3 +19,9 @@ class NodeLoad:
     time: float
     cpu: Mapping[str, float]
     memory: Mapping[str, float]
+
+
+def of(options: Mapping[str, object]) -> Mapping[str, NodeLoad]:
+    """The loads that a cycle was given, by node name."""
+    known = options.get(OPTION)
+    return known if isinstance(known, Mapping) else {}

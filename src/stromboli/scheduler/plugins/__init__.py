@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from stromboli.scheduler.core.plugin import PluginTable
+from stromboli.scheduler.core.plugin import Plugin, PluginTable
 from stromboli.scheduler.plugins.binpack import Binpack
 from stromboli.scheduler.plugins.capacity import Capacity
+from stromboli.scheduler.plugins.cdp import CooldownProtection
 from stromboli.scheduler.plugins.conformance import Conformance
 from stromboli.scheduler.plugins.drf import Drf
 from stromboli.scheduler.plugins.gang import Gang
+from stromboli.scheduler.plugins.nodegroup import NodeGroup
 from stromboli.scheduler.plugins.nodeorder import NodeOrder
 from stromboli.scheduler.plugins.overcommit import Overcommit
+from stromboli.scheduler.plugins.pdb import DisruptionBudgets
 from stromboli.scheduler.plugins.predicates import Predicates
 from stromboli.scheduler.plugins.priority import Priority
 from stromboli.scheduler.plugins.proportion import Proportion
+from stromboli.scheduler.plugins.resourcequota import ResourceQuota
+from stromboli.scheduler.plugins.sla import Sla
+from stromboli.scheduler.plugins.tdm import TimeDivision
+from stromboli.scheduler.plugins.usage import Usage
+
+PLUGINS: tuple[type[Plugin], ...] = (
+    Binpack,
+    Capacity,
+    Conformance,
+    CooldownProtection,
+    DisruptionBudgets,
+    Drf,
+    Gang,
+    NodeGroup,
+    NodeOrder,
+    Overcommit,
+    Predicates,
+    Priority,
+    Proportion,
+    ResourceQuota,
+    Sla,
+    TimeDivision,
+    Usage,
+)
 
 
 def built_in() -> PluginTable:
     """A new table of all plugins in this package."""
     table = PluginTable()
-    for plugin in (Binpack, Capacity, Conformance, Drf, Gang, NodeOrder, Overcommit, Predicates, Priority, Proportion):
+    for plugin in PLUGINS:
         table.add(plugin)
     return table

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictFloat, StrictInt, StrictStr, create_model
 
+from stromboli.api import durations
 from stromboli.scheduler.core.policy import parse_bool
 
 
@@ -20,10 +21,18 @@ def _boolean(value: object) -> object:
     return parsed
 
 
+def _duration(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("expected a duration such as 90s, 5m or 1h30m")
+    durations.parse(value)
+    return value
+
+
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 Number = StrictFloat | StrictInt
 Integer = StrictInt
 Text = StrictStr
+Duration = Annotated[str, BeforeValidator(_duration)]
 
 
 class ArgumentsModel(BaseModel):

@@ -79,12 +79,13 @@ def refuse_closed(view: View, job: Job, queue: Queue) -> None:
 
 def refuse_quota(view: View, job: Job, holder: str, lacking: list[str], limit: Floats, taken: Floats) -> None:
     """Says what the queue (``holder``) lacks for the job, as an event and, with numbers, for its condition."""
-    assert job.min_resources is not None
-    numbers = reservations.numbers(view, lacking, job.min_resources, limit, taken, f"queue {holder} may hold {{limit}}")
-    advice = "Wait for the queue's running work to end, raise its capability, or ask for less."
-    view.refuse(job, "QueueQuotaInsufficient", f"{numbers}. {advice}")
     text = ", ".join(f"insufficient {name}" for name in lacking)
     view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
+    wanted, known = job.min_resources, [name for name in lacking if view.columns.get(name) is not None]
+    if wanted is not None and known:
+        text = reservations.numbers(view, known, wanted, limit, taken, f"queue {holder} may hold {{limit}}")
+    advice = "Wait for the queue's running work to end, raise its capability, or ask for less."
+    view.refuse(job, "QueueQuotaInsufficient", f"{text}. {advice}")
 
 
 def measure(view: View, queue: str, what: str, amount: Floats) -> None:
