@@ -153,6 +153,18 @@ class Cache:
         if known is not None and source is not None:
             source.apply(known)
 
+    def apply_fetched(self, kind: Kind, obj: core.Object) -> None:
+        """Give the mirror an object that came as an answer, unless the watch has shown a later version of it."""
+        informer = self._informers.get(kind)
+        entry = informer.store.entry(obj.key) if informer else None
+        if entry is not None and entry.identity.uid == obj.uid:
+            shown, fetched = entry.identity.resource_version, obj.metadata.resource_version
+            if shown.isdecimal() and fetched.isdecimal() and int(shown) > int(fetched):
+                return
+        source = next((source for source in self._sources if source.kind == kind), None)
+        if source is not None:
+            source.apply(obj)
+
     async def wait_synced(self) -> None:
         """Return when everything that must be known before the first decision is known."""
         await self._synced.wait()

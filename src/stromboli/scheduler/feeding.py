@@ -28,7 +28,7 @@ class Feed:
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], object]] = deque()
         self._frozen = False
-        self._changed = asyncio.Event()
+        self._urgent = asyncio.Event()
         self.applied = 0
         """Changes applied so far."""
 
@@ -39,7 +39,6 @@ class Feed:
 
     def submit(self, change: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call ``change(*args, **kwargs)`` now, or after the running cycle."""
-        self._changed.set()
         if self._frozen or self._waiting:
             self._waiting.append(lambda: change(*args, **kwargs))
         else:
@@ -51,16 +50,20 @@ class Feed:
         if self._frozen:
             raise RuntimeError("a cycle is running already")
         self._frozen = True
-        self._changed.clear()
+        self._urgent.clear()
         try:
             yield
         finally:
             self._frozen = False
             await self._drain()
 
-    async def wait_changed(self) -> None:
-        """Return once something has been submitted since the latest cycle began."""
-        await self._changed.wait()
+    def hurry(self) -> None:
+        """What was applied just now is worth a cycle before its time."""
+        self._urgent.set()
+
+    async def wait_urgent(self) -> None:
+        """Return once :meth:`hurry` has been called since the latest cycle began."""
+        await self._urgent.wait()
 
     async def _drain(self) -> None:
         while self._waiting:

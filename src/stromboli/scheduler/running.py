@@ -1,7 +1,7 @@
 """The scheduler at work, while it leads: cycles over the mirror, and everything that carries out what they decide.
 
 Cycles are strictly sequential. The next begins ``--schedule-period`` after the end of the one before; after a cycle in
-which nothing happened the first change in the cluster begins it at once. Decisions are handed to queues that work
+which nothing happened the first object that comes or goes begins it at once. Decisions are handed to queues that work
 beside the cycles; when the API server is slow these fill up and the next cycle waits, but the mirror never forgets what
 it assumed.
 """
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from stromboli.api import core
-from stromboli.api.kinds import POD_GROUPS, QUEUES, Kind
+from stromboli.api.kinds import POD_GROUPS, PODS, QUEUES, Kind
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.events import Recorder
@@ -107,7 +107,7 @@ class Scheduler:
             client,
             conditions,
             events,
-            on_written=lambda group: self.feed.submit(self.mirror.apply_pod_group, group),
+            on_written=lambda group: self.feed.submit(self.cache.apply_fetched, POD_GROUPS, group),
             on_refused=lambda job_id: self._unwritten(POD_GROUPS, *job_id.split("/", 1)),
             on_pod_refused=lambda task: self._resync.enqueue(task, undo=False),
             clock=clock,
@@ -219,11 +219,11 @@ class Scheduler:
             return
         async with asyncio.TaskGroup() as tasks:
             over = tasks.create_task(self._clock.sleep(period))
-            changed = tasks.create_task(self.feed.wait_changed())
-            await asyncio.wait([over, changed], return_when=asyncio.FIRST_COMPLETED)
+            urgent = tasks.create_task(self.feed.wait_urgent())
+            await asyncio.wait([over, urgent], return_when=asyncio.FIRST_COMPLETED)
             woken = not over.done()
             over.cancel()
-            changed.cancel()
+            urgent.cancel()
         if woken:
             await self._clock.sleep(SETTLE_SECONDS)
 
@@ -255,7 +255,7 @@ class Scheduler:
             self.feed.submit(self.mirror.bind_failed, task.uid)
         if undo and not pod.deleting:
             self.feed.submit(self.mirror.evict_failed, task.uid)
-        self.feed.submit(self.mirror.apply_pod, pod)
+        self.feed.submit(self.cache.apply_fetched, PODS, pod)
 
     def pod_is_gone(self, task: TaskRef) -> None:
         """There is no such pod any more."""
@@ -275,10 +275,13 @@ class Scheduler:
     def added(self, obj: core.Object) -> None:
         """The mirror has a new object."""
         self._measuring.added(obj, self._clock.time())
+        if not isinstance(obj, core.Pod) or not obj.spec.node_name:
+            self.feed.hurry()
 
     def deleted(self, obj: core.Object) -> None:
         """The mirror has lost an object."""
         self._measuring.deleted(obj)
+        self.feed.hurry()
         match obj:
             case core.Pod():
                 self._backoff.settled(reading.job_id_of(obj), obj.uid)

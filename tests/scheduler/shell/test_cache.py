@@ -71,3 +71,20 @@ def test_collector_is_left_alone_only_for_a_while() -> None:
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.unfreeze()
+
+
+async def test_answer_that_the_watch_has_overtaken_is_not_taken(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 1))
+    scheduler = await stage.start()
+    await stage.until(lambda: stage.bound("job") == 1)
+    old = core.from_builtins(core.Pod, stage.pod("job-0"))
+    stage.server.put(kinds.PODS, {**stage.pod("job-0"), "status": {"phase": "Succeeded"}})
+
+    def status() -> str:
+        return scheduler.mirror.tasks["ns/job-0"].status.word
+
+    await stage.until(lambda: status() == "Succeeded", "the watch shows the end")
+    scheduler.cache.apply_fetched(kinds.PODS, old)
+    assert status() == "Succeeded"
+    scheduler.cache.apply_fetched(kinds.PODS, core.from_builtins(core.Pod, stage.pod("job-0")))
+    assert status() == "Succeeded"

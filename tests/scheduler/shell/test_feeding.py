@@ -71,13 +71,14 @@ async def test_two_cycles_cannot_run_at_once() -> None:
                 pass
 
 
-async def test_a_change_wakes_whoever_waits_for_one() -> None:
+async def test_only_what_is_urgent_wakes_whoever_waits() -> None:
     feed = Feed()
     async with feed.frozen():
         pass
-    waiter = asyncio.create_task(feed.wait_changed())
+    waiter = asyncio.create_task(feed.wait_urgent())
+    feed.submit(lambda: None)
     await asyncio.sleep(0)
     assert not waiter.done()
-    feed.submit(lambda: None)
+    feed.submit(feed.hurry)
     async with asyncio.timeout(5):
         await waiter

@@ -10,6 +10,7 @@ import pytest
 from stromboli.api import kinds
 from stromboli.kube.errors import NotFound
 from stromboli.scheduler.core.policy import DEFAULT_POLICY
+from stromboli.scheduler.options import Options
 from stromboli.testing.builders import PodGroupBuilder, node, pod, pod_group, queue
 from tests.scheduler.shell.stage import Stage, gang
 
@@ -269,4 +270,19 @@ async def test_change_of_the_policy_counts_from_the_next_cycle(stage: Stage) -> 
     await stage.cycles(5)
     assert stage.bound("job") == 0
     stage.policies.current = DEFAULT_POLICY
+    await stage.until(lambda: stage.bound("job") == 1)
+
+
+async def test_new_pod_ends_the_pause_after_an_idle_cycle_but_heartbeats_do_not(stage: Stage) -> None:
+    stage.options = Options(schedule_period=3600.0)
+    idle = node("n1").offer(cpu=1, memory="8Gi")
+    stage.put(idle)
+    scheduler = await stage.start()
+    await stage.until(lambda: scheduler.cycles >= 1, "first cycle")
+    await stage.until(lambda: scheduler.cache.missing is None)
+    before, applied = scheduler.cycles, scheduler.feed.applied
+    stage.put(idle.label(beat="1"))
+    await stage.until(lambda: scheduler.feed.applied > applied, "heartbeat seen")
+    assert scheduler.cycles <= before + 1, "what arrived before may have asked for one more"
+    stage.put(*gang("job", 1))
     await stage.until(lambda: stage.bound("job") == 1)
