@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stromboli.localcluster import statuses
 from stromboli.localcluster.catalog import ServedKind
 from stromboli.localcluster.statuses import Cause
@@ -81,18 +79,6 @@ def _keep_metadata(new: Object, old: Object) -> None:
     metadata = new["metadata"] = {**new["metadata"]}
     for field in _KEPT_METADATA:
         _take(metadata, old["metadata"], field)
-    if "deletionTimestamp" in metadata:
-        _no_new_finalizers(metadata, old["metadata"])
-
-
-def _no_new_finalizers(metadata: dict[str, Any], old: dict[str, Any]) -> None:
-    # Refused with an error by the real server; dropping them keeps the promise that a deletion ends.
-    present = old.get("finalizers") or []
-    left = [one for one in metadata.get("finalizers") or [] if one in present]
-    if left:
-        metadata["finalizers"] = left
-    else:
-        metadata.pop("finalizers", None)
 
 
 def bump_generation(served: ServedKind, new: Object, old: Object) -> None:

@@ -60,8 +60,11 @@ async def test_finalizers_hold_an_object_until_the_last_is_removed() -> None:
     given["metadata"]["finalizers"] = ["example.com/a", "example.com/b"]
     await registry.create(kinds.PODS, given)
     assert not (await delete(registry)).gone
-    metadata = MergePatch({"metadata": {"finalizers": ["example.com/b", "example.com/new"]}})
-    left = await registry.patch(kinds.PODS, "default", "p", metadata)
+    one_more = MergePatch({"metadata": {"finalizers": ["example.com/a", "example.com/b", "example.com/new"]}})
+    with pytest.raises(StatusError, match="no new finalizers can be added if the object is being deleted"):
+        await registry.patch(kinds.PODS, "default", "p", one_more)
+    one_less = MergePatch({"metadata": {"finalizers": ["example.com/b"]}})
+    left = await registry.patch(kinds.PODS, "default", "p", one_less)
     assert left["metadata"]["finalizers"] == ["example.com/b"]
     watch = registry.watch(kinds.PODS)
     await registry.patch(kinds.PODS, "default", "p", MergePatch({"metadata": {"finalizers": None}}))

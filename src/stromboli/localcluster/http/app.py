@@ -50,6 +50,8 @@ class Api:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {bodies.LIMIT}"
             return _failure(request, StatusError(413, "RequestEntityTooLarge", message))
+        except RecursionError:
+            return _failure(request, statuses.bad_request("the object is nested too deeply"))
         except ConnectionError:
             raise
         except Exception as error:

@@ -56,10 +56,19 @@ def parse(body: bytes, content_type: str) -> Any:
         )
         raise StatusError(415, "UnsupportedMediaType", message)
     try:
-        return orjson.loads(body)
+        return _writable(orjson.loads(body))
     except orjson.JSONDecodeError as error:
         why = f"couldn't get version/kind; json parse error: {error}"
         raise statuses.bad_request(f"the object provided is unrecognized (must be of a known type): {why}") from error
+
+
+def _writable(document: Any) -> Any:
+    """The document, if it can be written again: reading allows deeper nesting. 400 otherwise."""
+    try:
+        orjson.dumps(document)
+    except TypeError as error:
+        raise statuses.bad_request("the object is nested too deeply") from error
+    return document
 
 
 def _protobuf(body: bytes) -> Any:
@@ -71,8 +80,16 @@ def _protobuf(body: bytes) -> Any:
 
 def _yaml(body: bytes) -> Any:
     try:
-        return yaml.load(body, _StringTimes)  # noqa: S506 - a safe loader with fewer types
-    except yaml.YAMLError as error:
+        return _writable(orjson.loads(body))  # kubectl applies JSON under YAML's name
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, _StringTimes)):
+            # A few nested aliases write out to gigabytes.
+            raise statuses.bad_request("error parsing YAML: aliases are not taken; write the values out")
+        # Through JSON, so that what JSON cannot say (keys that are no texts, huge numbers) is refused here.
+        return orjson.loads(orjson.dumps(yaml.load(body, _StringTimes)))  # noqa: S506 - a safe loader with fewer types
+    except (yaml.YAMLError, TypeError, RecursionError) as error:
         raise statuses.bad_request(f"error parsing YAML: {' '.join(str(error).split())}") from error
 
 

@@ -15,7 +15,7 @@ _NOT_LOOKED_AT = ("apiVersion", "kind", "metadata", "status")
 def check(schema: Schema, obj: dict[str, Any]) -> list[Cause]:
     """``Required value`` for everything a user has to write and did not; metadata and status have other rules."""
     visible = {name: value for name, value in obj.items() if name not in _NOT_LOOKED_AT}
-    return list(required(schema, visible, ""))
+    return [cause for cause in required(schema, visible, "") if cause.field not in _NOT_LOOKED_AT]
 
 
 def required(schema: Schema, value: Any, path: str) -> Iterator[Cause]:

@@ -56,6 +56,8 @@ def check(kind: Kind, new: Object, old: Object | None) -> list[Cause]:
     causes += _annotations(metadata.get("annotations") or {})
     causes += _owners(metadata.get("ownerReferences") or [])
     causes += _finalizers(metadata.get("finalizers") or [])
+    if old is not None and old["metadata"].get("deletionTimestamp"):
+        causes += _new_finalizers(metadata.get("finalizers") or [], old["metadata"].get("finalizers") or [])
     return causes
 
 
@@ -154,3 +156,14 @@ def _finalizers(finalizers: list[str]) -> Iterator[Cause]:
     for finalizer in finalizers:
         for problem in qualified_problems(finalizer):
             yield bad("metadata.finalizers", finalizer, problem)
+
+
+def _new_finalizers(finalizers: list[str], old: list[str]) -> Iterator[Cause]:
+    added = [one for one in finalizers if one not in old]
+    if added:
+        listed = ", ".join(f'"{one}"' for one in added)
+        why = (
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+            f"[]string{{{listed}}}"
+        )
+        yield Cause("FieldValueForbidden", "metadata.finalizers", why)
