@@ -59,9 +59,13 @@ async def test_a_job_from_apply_to_logs(kubectl: Kubectl) -> None:
     assert (await kubectl.ok("get", "pods")) == ""
 
 
-async def test_applying_twice_changes_nothing(kubectl: Kubectl) -> None:
+async def test_applying_the_same_manifest_twice_is_accepted(kubectl: Kubectl, cluster: Cluster) -> None:
     await kubectl.ok("apply", "-f", str(EXAMPLES / "30-too-big.yaml"))
-    assert "unchanged" in await kubectl.ok("apply", "-f", str(EXAMPLES / "30-too-big.yaml"))
+    before = await cluster.job("too-big")
+    await kubectl.ok("apply", "-f", str(EXAMPLES / "30-too-big.yaml"))
+    after = await cluster.job("too-big")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"]["tasks"][0]["replicas"] == 40
 
 
 async def test_a_waiting_gang_says_why_in_describe(kubectl: Kubectl, cluster: Cluster) -> None:

@@ -42,14 +42,16 @@ USER_ERRORS: tuple[type[BaseException], ...] = (
 """Errors whose text is for the user: printed as one line, without a traceback."""
 
 
-def run(program: str, main: Callable[[], Coroutine[object, object, None]]) -> int:
-    """Run ``main`` to its end or to a signal; answers the exit code.
+def run(
+    program: str, main: Callable[[], Coroutine[object, object, None]], *, stop_seconds: float = STOP_SECONDS
+) -> int:
+    """Run ``main`` to its end or to a signal; answers the exit code. After a signal it has ``stop_seconds`` to clean up.
 
     Errors in ``USER_ERRORS`` and any exception class with a true ``for_user`` attribute are printed as one line.
     """
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_supervised(main))
+            runner.run(_supervised(main, stop_seconds))
     except asyncio.CancelledError:
         return 0
     except Exception as error:
@@ -65,7 +67,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def _supervised(main: Callable[[], Awaitable[None]]) -> None:
+async def _supervised(main: Callable[[], Awaitable[None]], stop_seconds: float) -> None:
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(main())
     stopping = False
@@ -77,7 +79,7 @@ async def _supervised(main: Callable[[], Awaitable[None]]) -> None:
         stopping = True
         log.info("stopping on %s", name)
         task.cancel()
-        loop.call_later(STOP_SECONDS, os._exit, 1)
+        loop.call_later(stop_seconds, os._exit, 1)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number.name)
