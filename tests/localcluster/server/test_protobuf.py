@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.localcluster.protobuf import decoding
 from stromboli.localcluster.protobuf.decoding import BadMessage, decode
+from stromboli.localcluster.protobuf.messages import messages, wire_types
 
 
 def varint(number: int) -> bytes:
@@ -120,14 +120,21 @@ def test_no_bytes_crash_the_reader(raw: bytes) -> None:
 
 
 def test_every_type_in_the_table_is_known() -> None:
-    messages = decoding._messages()
+    known = messages()
     scalars = {"string", "bytes", "bool", "int32", "int64", "uint32", "double"}
     unknown = {
         found.type
-        for fields in messages.values()
+        for fields in known.values()
         for found in fields.values()
-        if found.type not in scalars and found.type not in messages
+        if found.type not in scalars and found.type not in known
     }
     assert {
         name for name in unknown if name.split(".")[0] in ("core", "meta", "apps", "batch", "rbac", "policy")
     } == set()
+
+
+def test_exact_types_of_fields() -> None:
+    types = wire_types()
+    assert types["ResourceRequirements", "limits"] == "resource.Quantity"
+    assert types["ServicePort", "targetPort"] == "intstr.IntOrString"
+    assert types["PodSpec", "activeDeadlineSeconds"] == "int64" and types["PodSpec", "priority"] == "int32"

@@ -6,11 +6,11 @@ import base64
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+
+from stromboli.localcluster.protobuf.messages import Field, messages
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
@@ -19,16 +19,6 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 class BadMessage(ValueError):
     """Bytes that are no message of a known kind; the message says why."""
-
-
-class Field(NamedTuple):
-    """One field of a message."""
-
-    name: str
-    type: str
-    is_list: bool
-    is_map: bool
-    is_inline: bool
 
 
 def decode(body: bytes) -> dict[str, Any]:
@@ -48,28 +38,14 @@ def decode(body: bytes) -> dict[str, Any]:
 def _name_of(api_version: str, kind: str) -> str:
     group, _, version = api_version.rpartition("/")
     for name in (f"{group.partition('.')[0] or 'core'}.{version}.{kind}", f"meta.v1.{kind}"):
-        if name in _messages():
+        if name in messages():
             return name
     raise BadMessage(f'kind "{kind}" of version "{api_version}" is not known in Protobuf; send JSON')
 
 
-@cache
-def _messages() -> dict[str, dict[int, Field]]:
-    text = resources.files(__package__).joinpath("messages.txt").read_text(encoding="utf-8")
-    rows = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
-    return {name: dict(map(_field, fields)) for name, *fields in rows}
-
-
-def _field(text: str) -> tuple[int, Field]:
-    name, _, rest = text.lstrip("~").partition("=")
-    number, _, declared = rest.partition(":")
-    is_list, is_map = declared.startswith("[]"), declared.startswith("{}")
-    return int(number), Field(name, declared.removeprefix("[]").removeprefix("{}"), is_list, is_map, text[0] == "~")
-
-
 def _message(name: str, data: bytes, *, raw: bool = False) -> dict[str, Any]:
     """Fields of a message; what Go leaves out of JSON when it is empty is left out. Unknown numbers are skipped."""
-    fields = _messages()[name]
+    fields = messages()[name]
     result: dict[str, Any] = {}
     for number, wire in _wire(data):
         field = fields.get(number)

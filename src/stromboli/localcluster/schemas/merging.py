@@ -67,28 +67,6 @@ ATOMIC_TYPES = {
 ATOMIC_MAPS = {("PodSpec", "nodeSelector"), ("ServiceSpec", "selector"), ("ReplicationControllerSpec", "selector")}
 """Maps that one manager owns as a whole."""
 
-QUANTITIES = {
-    ("ResourceRequirements", "limits"), ("ResourceRequirements", "requests"),
-    ("VolumeResourceRequirements", "limits"), ("VolumeResourceRequirements", "requests"),
-    ("NodeStatus", "capacity"), ("NodeStatus", "allocatable"), ("PodSpec", "overhead"),
-    ("ResourceQuotaSpec", "hard"), ("ResourceQuotaStatus", "hard"), ("ResourceQuotaStatus", "used"),
-    ("LimitRangeItem", "default"), ("LimitRangeItem", "defaultRequest"), ("LimitRangeItem", "max"),
-    ("LimitRangeItem", "min"), ("LimitRangeItem", "maxLimitRequestRatio"),
-    ("PersistentVolumeSpec", "capacity"), ("PersistentVolumeClaimStatus", "capacity"),
-    ("PersistentVolumeClaimStatus", "allocatedResources"), ("ContainerStatus", "allocatedResources"),
-    ("ResourceFieldSelector", "divisor"), ("EmptyDirVolumeSource", "sizeLimit"),
-    ("CSIStorageCapacity", "capacity"), ("CSIStorageCapacity", "maximumVolumeSize"),
-    ("DeviceCapacity", "value"), ("PodFixed", "podFixed"), ("Overhead", "podFixed"),
-}  # fmt: skip
-"""Fields (or maps) of quantities, which the models show as strings; JSON numbers are taken too."""
-
-LONG_INTEGERS = {
-    "activeDeadlineSeconds", "terminationGracePeriodSeconds", "runAsUser", "runAsGroup", "fsGroup", "generation",
-    "observedGeneration", "deletionGracePeriodSeconds", "tolerationSeconds", "expirationSeconds", "supplementalGroups",
-    "startingDeadlineSeconds", "minimum", "maximum", "maxLength", "minLength", "maxItems", "minItems", "poolGeneration",
-}  # fmt: skip
-"""Integer fields of 64 bits; the others have 32."""
-
 
 def merging_of(type_name: str, field: str) -> Merging | None:
     """How the list ``field`` of a type merges; None when it is replaced."""

@@ -1,6 +1,7 @@
 """Schemas of built-in kinds, read at run time from the generated client models that are installed anyway.
 
-The models carry field names, types, documentation and (in the constants of their setters) which fields are required.
+The models carry field names, types, documentation and (in the constants of their setters) which fields are required;
+the table of Protobuf messages adds which texts are quantities and how wide integers are.
 Nodes are made per class on first use, so that a server start reads none of the seven hundred classes.
 """
 
@@ -11,11 +12,10 @@ from functools import cache
 from typing import Any
 
 from stromboli.api.kinds import Kind
+from stromboli.localcluster.protobuf.messages import wire_types
 from stromboli.localcluster.schemas.merging import (
     ATOMIC_MAPS,
     ATOMIC_TYPES,
-    LONG_INTEGERS,
-    QUANTITIES,
     RETAINED_STRUCTS,
     merging_of,
 )
@@ -25,16 +25,8 @@ _CLASS = re.compile(r"^(?:[A-Z][a-z]+)*?V(\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w*)$"
 _LIST = re.compile(r"^list\[(.*)\]$")
 _MAP = re.compile(r"^dict\(str, (.*)\)$")
 _DOCUMENTATION = re.compile(r"\n\n\s*(.*?)\s*(?:# noqa: E501)?\s*\n\n\s*:return", re.DOTALL)
+_QUANTITY, _INT_OR_STRING = "resource.Quantity", "intstr.IntOrString"
 _REQUIRED = "must not be `None`"
-
-_INT_OR_STRING = {
-    "port": ("HTTPGetAction", "TCPSocketAction", "NetworkPolicyPort"),
-    "targetPort": ("ServicePort",),
-    "maxSurge": ("RollingUpdateDeployment", "RollingUpdateDaemonSet"),
-    "maxUnavailable": ("RollingUpdateDeployment", "RollingUpdateDaemonSet", "RollingUpdateStatefulSetStrategy",
-                       "PodDisruptionBudgetSpec"),
-    "minAvailable": ("PodDisruptionBudgetSpec",),
-}  # fmt: skip
 
 
 def schema_of(kind: Kind, model: str) -> Schema:
@@ -102,15 +94,15 @@ def _field(declared: str, owner: str, name: str, description: str) -> Schema:
         return _list(listed[1], owner, name, description)
     if mapped:
         return _map(mapped[1], owner, name, description)
-    if (owner, name) in QUANTITIES:
-        return Schema("string", quantity=True, description=description, go_type="resource.Quantity")
+    if wire_types().get((owner, name)) == _QUANTITY:
+        return Schema("string", quantity=True, description=description, go_type=_QUANTITY)
     scalar = _scalar(declared, owner, name, description)
     return scalar if scalar is not None else _reference(declared, owner, name, description)
 
 
 def _list(item: str, owner: str, name: str, description: str) -> Schema:
     merging = merging_of(owner, name)
-    inner = _field(item, "", name, "")
+    inner = _field(item, owner, name, "")
     return Schema(
         "array",
         load_items=lambda: inner,
@@ -124,8 +116,7 @@ def _list(item: str, owner: str, name: str, description: str) -> Schema:
 
 
 def _map(value: str, owner: str, name: str, description: str) -> Schema:
-    quantity = (owner, name) in QUANTITIES
-    inner = Schema("string", quantity=True, go_type="resource.Quantity") if quantity else _field(value, "", name, "")
+    inner = _field(value, owner, name, "")
     return Schema(
         "object",
         load_additional=lambda: inner,
@@ -142,14 +133,14 @@ def _scalar(declared: str, owner: str, name: str, description: str) -> Schema | 
         case "bool":
             return Schema("boolean", description=description, go_type="bool")
         case "int":
-            width = "int64" if name in LONG_INTEGERS else "int32"
+            width = "int32" if wire_types().get((owner, name)) == "int32" else "int64"
             return Schema("integer", description=description, go_type=width, format=width)
         case "float":
             return Schema("number", description=description, go_type="float64", format="double")
         case "datetime":
             return Schema("string", description=description, go_type="v1.Time", format="date-time", nullable=True)
         case "object":
-            if owner in _INT_OR_STRING.get(name, ()):
+            if wire_types().get((owner, name)) == _INT_OR_STRING:
                 return Schema(int_or_string=True, description=description, go_type="intstr.IntOrString")
             return Schema(preserve_unknown=True, description=description)
     return None
