@@ -45,7 +45,7 @@ class _Rated:
 
 @dataclass(slots=True)
 class _Forecast:
-    """The answers about one node with 0, 1, ... more tasks of the shape; ``level`` is where it stands now."""
+    """The answers about one node with -1, 0, 1, ... more tasks of the shape; ``level`` is where it stands now."""
 
     level: int
     allowed: list[bool]
@@ -72,6 +72,8 @@ class Evaluation:
     ) -> None:
         self._view = view
         self._nodes = view.nodes
+        self._focus: Rows | None = None
+        """Rows among which a choice was last asked for; None stands for all."""
         self._hopeful: Bools | None = None
         self._held = ledger.block(task.shape, Holding.HELD)
         self._forecasts: dict[int, _Forecast] = {}
@@ -218,7 +220,7 @@ class Evaluation:
     def _forecast(self, dirty: set[int]) -> None:
         """Looks ahead on changed rows, and on those likely to be chosen next: many cost little more than one."""
         rows: Rows = np.array(sorted(dirty | self._likely()), dtype=np.intp)
-        with self._nodes.imagined(rows, self._held, _LEVELS) as imagined:
+        with self._nodes.imagined(rows, self._held, _LEVELS, first_level=-1) as imagined:
             allowed = self._imagine_filters(rows, imagined)
             local = np.repeat(self._static[rows], _LEVELS)
             for score in self._row_scores:
@@ -232,17 +234,19 @@ class Evaluation:
         answers = (allowed, local, idle, future, best_idle, best_future)
         by_row = [each.reshape(len(rows), _LEVELS).tolist() for each in answers]
         for row, *forecast in zip(rows.tolist(), *by_row, strict=True):
-            self._forecasts[row] = _Forecast(0, *forecast)
+            self._forecasts[row] = _Forecast(1, *forecast)
             if row in dirty:
                 self._take(row, self._forecasts[row])
 
     def _likely(self) -> set[int]:
-        """Rows that rank high and are not forecast yet."""
-        ranking = self._best_idle
-        if len(ranking) <= _LEVELS:
-            return set()
-        best = np.argpartition(ranking, -_LEVELS)[-_LEVELS:]
-        return {row for row in best.tolist() if row not in self._forecasts and ranking[row] > _IMPOSSIBLE}
+        """Rows that rank high where tasks are being placed, and are not forecast yet."""
+        rows = self._focus
+        ranking = self._best_idle if rows is None else self._best_idle[rows]
+        if len(ranking) > _LEVELS:
+            best = np.argpartition(ranking, -_LEVELS)[-_LEVELS:]
+            rows = best if rows is None else rows[best]
+        candidates = range(len(ranking)) if rows is None else rows.tolist()
+        return {row for row in candidates if row not in self._forecasts and self._best_idle[row] > _IMPOSSIBLE}
 
     def _imagine_filters(self, rows: Rows, imagined: Rows) -> Bools:
         """Which imagined rows pass. Refusals are not kept: explanations ask again about the rows forecast."""
@@ -326,6 +330,7 @@ class Evaluation:
 
     def choose(self, rows: Rows | None, random: Random | None) -> Choice | None:
         """The best node among rows (None: all) with idle resources, else with resources to come."""
+        self._focus = rows
         self.catch_up()
         if self._simple(random):
             return self._choose_fast(rows)

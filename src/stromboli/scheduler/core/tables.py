@@ -138,12 +138,12 @@ class NodeTable:
         self.log.append((row, delta, -1))
 
     @contextmanager
-    def imagined(self, rows: Rows, delta: Floats, levels: int) -> Iterator[Rows]:
-        """Rows beyond the end, for as long as the context lasts: each node with 0, 1, ... blocks added, in turn."""
+    def imagined(self, rows: Rows, delta: Floats, levels: int, *, first_level: int = 0) -> Iterator[Rows]:
+        """Rows beyond the end, for as long as the context lasts: each node with more and more blocks added, in turn."""
         first, last = self.count, self.count + len(rows) * levels
         while last > self._state.shape[1]:
             self._grow()
-        steps = np.arange(levels, dtype=np.float64)[None, None, :, None]
+        steps = np.arange(first_level, first_level + levels, dtype=np.float64)[None, None, :, None]
         imagined = self._state[:, rows, None, :] + delta[:, None, None, :] * steps
         self._state[:, first:last] = imagined.reshape(len(Kind), last - first, -1)
         self._live[first:last] = np.repeat(self._live[rows], levels)
