@@ -166,3 +166,51 @@ async def test_a_deleted_queue_leaves_no_numbers() -> None:
         await scene.until(lambda: "q1" in scene.numbers.counted)
         scene.server.remove(kinds.QUEUES, "q1")
         await scene.until(lambda: "q1" not in scene.numbers.counted)
+
+
+async def test_a_state_that_cannot_be_written_is_told_and_tried_again() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        refused = scene.server.faults.fail(500, verb="patch", kind=kinds.QUEUES, name="q1", times=2)
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: state(scene, "q1") == "Closed")
+        assert refused.hits == 2
+        told = scene.events.messages("q1", "CloseQueue")
+        assert told[0].startswith("Close queue failed for ")
+        assert told[-1] == "Close queue succeed"
+        refused.hits, refused.seen = 0, 0
+        command(scene, "OpenQueue", "q1")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        assert scene.events.messages("q1", "OpenQueue")[0].startswith("Update queue status from Closed to Open failed")
+
+
+async def test_a_group_that_moves_is_counted_where_it_is() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        add(scene, "q2", "root")
+        group(scene, "g", "q1")
+        await scene.until(lambda: scene.numbers.counted.get("q1", {}).get("Running") == 1)
+        group(scene, "g", "q2")
+        await scene.until(lambda: scene.numbers.counted.get("q2", {}).get("Running") == 1)
+        await scene.until(lambda: scene.numbers.counted["q1"]["Running"] == 0)
+
+
+async def test_a_queue_put_under_a_closed_parent_closes() -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: state(scene, "q1") == "Closed")
+        add(scene, "late", "q1")
+        await scene.until(lambda: state(scene, "late") == "Closed")
+        assert closed_by_parent(scene, "late") == "true"
+
+
+async def test_a_queue_whose_parent_comes_later_is_not_lost() -> None:
+    async with queues(max_requeue=0) as scene:
+        add(scene, "orphan", "missing")
+        await scene.until(lambda: "SyncQueue" in scene.events.reasons("orphan"))
+        add(scene, "missing", "root")
+        command(scene, "CloseQueue", "missing")
+        await scene.until(lambda: (state(scene, "missing"), state(scene, "orphan")) == ("Closed", "Closed"))
