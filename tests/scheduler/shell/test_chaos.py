@@ -1,4 +1,4 @@
-"""Everything goes wrong at once, in a seeded order: every gang that fits is bound in the end, no node is over-filled."""
+"""Everything goes wrong at once, in a seeded order: in the end every gang that fits is bound, no node over-filled."""
 
 from __future__ import annotations
 
