@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-import cel
-
 from stromboli.localcluster.schemas.structure import Schema
 from stromboli.localcluster.statuses import Cause
 
@@ -75,6 +73,9 @@ def _cause(schema: Schema, rule: Mapping[str, Any], field: str, why: str) -> Cau
 
 @lru_cache(maxsize=512)
 def _program(rule: str) -> Any:
+    # A late import: the package brings a terminal toolkit along, and few definitions have rules.
+    import cel
+
     return cel.compile(rule)
 
 
