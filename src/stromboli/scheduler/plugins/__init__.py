@@ -9,6 +9,7 @@ from stromboli.scheduler.plugins.cdp import CooldownProtection
 from stromboli.scheduler.plugins.conformance import Conformance
 from stromboli.scheduler.plugins.drf import Drf
 from stromboli.scheduler.plugins.gang import Gang
+from stromboli.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.scheduler.plugins.nodegroup import NodeGroup
 from stromboli.scheduler.plugins.nodeorder import NodeOrder
 from stromboli.scheduler.plugins.overcommit import Overcommit
@@ -29,6 +30,7 @@ PLUGINS: tuple[type[Plugin], ...] = (
     DisruptionBudgets,
     Drf,
     Gang,
+    NetworkTopologyAware,
     NodeGroup,
     NodeOrder,
     Overcommit,

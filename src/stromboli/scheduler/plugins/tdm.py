@@ -52,7 +52,7 @@ class BadWindow(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Part of every day, in minutes after midnight, local time; it lasts until the next day if it starts after its end."""
+    """Part of every day, in minutes after midnight, local time; it may last until the next day."""
 
     start: int
     end: int

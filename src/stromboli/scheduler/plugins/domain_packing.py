@@ -1,0 +1,76 @@
+"""How full HyperNodes are, and how full they would be with more (spec 06 section 25)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.scheduler.core import policy
+
+if TYPE_CHECKING:
+    from stromboli.scheduler.core.columns import Columns, Floats
+    from stromboli.scheduler.core.tables import Rows
+    from stromboli.scheduler.core.view import View
+
+PREFIX = "hypernode.binpack"
+
+
+def column_weights(given: policy.Arguments, columns: Columns) -> dict[int, int]:
+    """Weight by column: cpu, memory and the resources listed. Negative weights count as 1."""
+    listed = [name.strip() for name in policy.text(given, f"{PREFIX}.resources", "").split(",")]
+    keys = {name: f"{PREFIX}.resources.{name}" for name in listed if name}
+    keys |= {"cpu": f"{PREFIX}.cpu", "memory": f"{PREFIX}.memory"}
+    weights = {}
+    for name, key in keys.items():
+        column = columns.get(name)
+        if column is not None:
+            weight = policy.integer(given, key, 1)
+            weights[column] = weight if weight >= 0 else 1
+    return weights
+
+
+class Packing:
+    """Mean fullness over weighted columns; amounts are read from the node table as they are when asked."""
+
+    def __init__(self, view: View, weights: Mapping[int, int]) -> None:
+        self._nodes = view.nodes
+        self._weights = weights
+
+    def wanted(self, request: Floats) -> list[tuple[int, float, int]]:
+        """The columns of a request that count: (column, amount, weight)."""
+        return [(c, float(request[c]), weight) for c, weight in self._weights.items() if request[c] > 0.0]
+
+    def of_rows(self, domains: Sequence[Rows], request: Floats) -> Floats:
+        """Per domain how full it would be with the request; 0 where it does not fit, or nothing of it counts."""
+        wanted = self.wanted(request)
+        allocatable, used = (np.zeros((len(domains), len(wanted))) for _ in range(2))
+        columns = [column for column, _, _ in wanted]
+        for at, rows in enumerate(domains):
+            allocatable[at] = self._nodes.allocatable[rows][:, columns].sum(axis=0)
+            used[at] = self._nodes.requested[rows][:, columns].sum(axis=0)
+        return self._fullness(allocatable, used, wanted)
+
+    def by_code(self, codes: Rows, count: int, request: Floats) -> Floats:
+        """As :meth:`of_rows` for domains given as a code for every row; rows with a negative code are in none."""
+        wanted = self.wanted(request)
+        rows = np.nonzero(codes >= 0)[0]
+        sums = [
+            [np.bincount(codes[rows], amounts[rows, column], minlength=count) for column, _, _ in wanted]
+            for amounts in (self._nodes.allocatable, self._nodes.requested)
+        ]
+        allocatable, used = (np.array(each, dtype=np.float64).reshape(len(wanted), count).T for each in sums)
+        return self._fullness(allocatable, used, wanted)
+
+    @staticmethod
+    def _fullness(allocatable: Floats, used: Floats, wanted: Sequence[tuple[int, float, int]]) -> Floats:
+        total = sum(weight for _, _, weight in wanted)
+        if total <= 0:
+            return np.zeros(len(allocatable))
+        then = used + np.array([amount for _, amount, _ in wanted])
+        weights = np.array([weight for _, _, weight in wanted], dtype=np.float64)
+        parts = np.divide(then, allocatable, out=np.zeros_like(then), where=allocatable > 0.0)
+        fits = (then <= allocatable).all(axis=1)
+        result: Floats = np.where(fits, (parts * weights).sum(axis=1) / total, 0.0)
+        return result
