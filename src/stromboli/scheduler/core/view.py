@@ -54,9 +54,16 @@ class HyperNodeView:
     """All tiers, ascending, the virtual root's included."""
     lowest_of_row: dict[int, str] = field(default_factory=dict)
     """For each row a HyperNode of the lowest tier that holds it; absent when none but the root does."""
+    _chains: dict[str, list[str]] = field(default_factory=dict)
 
     def ancestors(self, name: str) -> list[str]:
-        """The HyperNode, its parent, and so on up to the root."""
+        """The HyperNode, its parent, and so on up to the root; not to be changed."""
+        chain = self._chains.get(name)
+        if chain is None:
+            chain = self._chains[name] = self._climb(name)
+        return chain
+
+    def _climb(self, name: str) -> list[str]:
         chain: list[str] = []
         while name and name not in chain:
             chain.append(name)
@@ -66,9 +73,9 @@ class HyperNodeView:
 
     def lowest_common_ancestor(self, left: str, right: str) -> str:
         """The lowest HyperNode above both; an empty name gives the other; empty when there is none."""
-        if not left or not right:
+        if not left or not right or left == right:
             return left or right
-        above_left = set(self.ancestors(left))
+        above_left = self.ancestors(left)
         return next((name for name in self.ancestors(right) if name in above_left), "")
 
 
