@@ -14,6 +14,7 @@ from stromboli.api import core
 from stromboli.scheduler.core import grouping, opening
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.records import ROOT_HYPER_NODE, HyperNode, Job, Node, Task
+from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.core.view import HyperNodeView
 from tests.conformance.comparing import differ, differing_maps
 from tests.conformance.vectors import JsonObject
@@ -219,6 +220,36 @@ def _hard_tier(topology: JsonObject | None) -> int | None:
     return None if tier is None else int(tier)
 
 
+_COUNTS: dict[str, Callable[[Job], object]] = {
+    "JobInfo.IsReady": lambda job: job.is_ready,
+    "JobInfo.IsPipelined": lambda job: job.is_pipelined,
+    "JobInfo.IsStarving": lambda job: job.is_starving,
+    "JobInfo.PendingBestEffortTaskNum": lambda job: job.pending_best_effort,
+}
+
+
+@judge(*_COUNTS)
+def _job_counts(case: JsonObject) -> Iterator[str]:
+    recv = case["recv"]
+    job = job_of({"spec": {"minMember": recv["minAvailable"]}})
+    for status, tasks in (recv.get("taskStatusIndex") or {}).items():
+        job.counts[TaskStatus[status.upper()]] = len(tasks)
+    pending = (recv.get("taskStatusIndex") or {}).get("Pending") or ()
+    job.pending_best_effort = sum(bool(recv["tasks"][key].get("bestEffort")) for key in pending)
+    yield from differ(case["fn"], case["result"], _COUNTS[case["fn"]](job))
+
+
+@judge("SubJobInfo.IsPipelined")
+def _sub_job_pipelined(case: JsonObject) -> Iterator[str]:
+    recv = case["recv"]
+    sub_job = grouping.make(job_of({"spec": {"minMember": recv["minAvailable"]}}), grouping.Place("ns/j", "ns/j"))
+    for status, tasks in (recv.get("taskStatusIndex") or {}).items():
+        sub_job.counts[TaskStatus[status.upper()]] = len(tasks)
+    pending = (recv.get("taskStatusIndex") or {}).get("Pending") or {}
+    sub_job.pending_best_effort = sum(bool(task.get("bestEffort")) for task in pending.values())
+    yield from differ("pipelined", case["result"], sub_job.is_pipelined)
+
+
 # -- HyperNodes ----------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +279,69 @@ def _members(case: JsonObject) -> Iterator[str]:
     existing = {node.name for node in _nodes(mirror)}
     want = sorted(set(case["result"] or ()) & existing)
     yield from differ("members", want, sorted(_names(mirror, view, "h")))
+
+
+@judge("NewHyperNodeInfo")
+def _new_hyper_node(case: JsonObject) -> Iterator[str]:
+    if case["args"].get("opts"):
+        raise NotApplicable("sets a parent by hand")
+    mirror, name = Mirror(), case["args"]["hn"]["metadata"]["name"]
+    if name == ROOT_HYPER_NODE:
+        raise NotApplicable("makes the virtual root by hand")
+    mirror.apply_hyper_node(core.from_builtins(core.HyperNode, case["args"]["hn"]))
+    known = mirror.hyper_nodes.view([], 0).by_name[name]
+    yield from differ("tier", case["result"]["tier"], known.tier)
+    yield from differ("tier name", case["result"].get("tierName") or "", known.tier_name)
+
+
+@judge(
+    "HyperNodesInfo.Ready",
+    "HyperNodesInfo.HyperNodesInfo",
+    "HyperNodesInfo.HyperNodesSetByTier",
+    "HyperNodesInfo.RealNodesSet",
+)
+def _tree(case: JsonObject) -> Iterator[str]:
+    mirror, want = _hyper_nodes(case), case["result"]
+    view = mirror.hyper_nodes.view(mirror.node_list, mirror.nodes.generation)
+    known = {name: entry for name, entry in view.by_name.items() if name != ROOT_HYPER_NODE}
+    match case["fn"].rpartition(".")[2]:
+        case "Ready":
+            yield from differ("ready", want, view.ready)
+        case "HyperNodesInfo":
+            yield from differing_maps("hyperNodes", want, {name: _described(entry) for name, entry in known.items()})
+        case "HyperNodesSetByTier":
+            tiers = {tier: sorted(names) for tier, names in want.items()}
+            found = {str(tier): sorted(n for n, entry in known.items() if entry.tier == tier) for tier in view.tiers}
+            yield from differing_maps("tiers", tiers, {tier: names for tier, names in found.items() if names})
+        case _:
+            sets = {name: sorted(_names(mirror, view, name)) for name in known}
+            yield from differing_maps(
+                "realNodes", _filled({n: sorted(nodes) for n, nodes in want.items()}), _filled(sets)
+            )
+
+
+def _described(known: HyperNode) -> str:
+    parent = "" if known.parent == ROOT_HYPER_NODE else known.parent
+    return f"Name: {known.name}, Tier: {known.tier}, TierName: {known.tier_name}, Parent: {parent}"
+
+
+@judge("HyperNodeInfoMap.GetLCAHyperNode", "HyperNodeInfoMap.GetAncestors")
+def _kinship(case: JsonObject) -> Iterator[str]:
+    by_name = {
+        name: HyperNode(name, entry["tier"], "", entry.get("parent") or "", set(entry.get("children") or ()))
+        for name, entry in case["recv"].items()
+    }
+    for name, entry in case["recv"].items():  # a parent may be known from its members alone
+        for member in entry["hyperNode"].get("spec", {}).get("members") or ():
+            child = by_name.get(member["selector"].get("exactMatch", {}).get("name", ""))
+            if member["type"] == "HyperNode" and child is not None and not child.parent:
+                child.parent = name
+    view, args = HyperNodeView(ready=True, by_name=by_name, rows={}, tiers=[]), case["args"]
+    if case["fn"].endswith("GetAncestors"):
+        yield from differ("ancestors", case["result"], view.ancestors(args["name"]))
+    else:
+        found = view.lowest_common_ancestor(args["hypernode"], args["jobHyperNode"])
+        yield from differ("lowest common ancestor", case["result"], found)
 
 
 def _info(encoded: JsonObject) -> JsonObject:
