@@ -14,16 +14,37 @@ from tests.conformance.reports import Verdict, detail_lines
 
 ROOT = vectors.directory()
 COMPLETE = (
+    "actions-allocate.functions.json",
+    "actions-backfill.functions.json",
     "actions-backfill.sessions.json",
     "actions-enqueue.sessions.json",
+    "actions-preempt.sessions.json",
+    "actions-reclaim.sessions.json",
+    "actions-shuffle.sessions.json",
+    "api-helpers.functions.json",
     "api.functions.json",
     "cache.functions.json",
     "framework.functions.json",
+    "plugins-binpack.sessions.json",
+    "plugins-capacity.sessions.json",
+    "plugins-cdp.functions.json",
+    "plugins-conformance.functions.json",
     "plugins-drf.sessions.json",
+    "plugins-network-topology-aware.functions.json",
+    "plugins-network-topology-aware.sessions.json",
+    "plugins-nodegroup.sessions.json",
     "plugins-nodeorder.sessions.json",
+    "plugins-overcommit.sessions.json",
     "plugins-predicates.sessions.json",
     "plugins-proportion.sessions.json",
+    "plugins-resource-strategy-fit.functions.json",
+    "plugins-resourcequota.sessions.json",
+    "plugins-tdm.sessions.json",
+    "plugins-usage.sessions.json",
     "random-A.sessions.json",
+    "random-B.sessions.json",
+    "random-D.sessions.json",
+    "random-H.sessions.json",
 )
 
 pytestmark = [
