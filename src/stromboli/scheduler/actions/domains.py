@@ -149,8 +149,6 @@ def _take_best(cycle: Cycle, work: Work, plans: dict[str, tuple[Plan, Work]]) ->
 
 
 def _best(cycle: Cycle, sub_job: SubJob, names: list[str]) -> tuple[str, float]:
-    if len(names) == 1 and not sub_job.hard_tier:
-        return names[0], 0.0
     rows: dict[str, Rows] = {name: cycle.view.hyper_nodes.rows[name] for name in names}
     scores = cycle.combination.hyper_node_scores(sub_job, rows)
     best = max(names, key=lambda name: scores.get(name, 0.0))
