@@ -369,3 +369,14 @@ async def test_a_pod_lost_while_no_policy_minds_is_replaced() -> None:
         scene.delete_pod("job1-worker-1")
         await scene.until(lambda: scene.uids().get("job1-worker-1") not in (None, before["job1-worker-1"]))
         assert scene.uids()["job1-worker-0"] == before["job1-worker-0"]
+
+
+async def test_a_delayed_action_that_fails_is_tried_again_without_another_delay() -> None:
+    async with stage() as scene:
+        await scene.running(job().task("worker", 2).policy("PodFailed", "TerminateJob", timeout="300ms"), 2)
+        refused = scene.server.faults.fail(409, verb="patch", kind=kinds.JOBS, skip=1, times=3, reason="Conflict")
+        scene.set_pod("job1-worker-0", "Failed", exit_code=1)
+        await scene.until(lambda: scene.phase() == "Terminated")
+        assert refused.hits == 3
+        delays = [text for text in scene.events.messages("job1", "ExecuteAction") if "after" in text]
+        assert delays == ["Execute action TerminateJob after 300ms"]

@@ -204,12 +204,19 @@ class JobController:
             self._timers[job.uid] = decision.timers
             await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
         except Exception as error:
-            if decision is not None and decision.cause is not None:
-                self._inbox.report(key, decision.cause)
+            self._remember(key, view, decision)
             return await self._failed(key, raw, job, decision or Decision(), error)
         self._failures.pop(job.uid, None)
         self._inbox.settle(key, [*view.reported, *([decision.cause] if decision.cause else [])], decision.remembered)
         return self._again(decision)
+
+    def _remember(self, key: Key, view: Observed, decision: Decision | None) -> None:
+        """A pass has failed: what it was about to act on stays due."""
+        if decision is None:
+            return
+        self._timers[view.job.uid] = {**view.timers, **decision.timers}
+        if decision.cause is not None:
+            self._inbox.report(key, decision.cause)
 
     def _again(self, decision: Decision) -> Result | None:
         if decision.again_at is None:

@@ -59,58 +59,58 @@ class _Candidate(NamedTuple):
     reported: bool
 
 
+@dataclass(slots=True)
+class _Agenda:
+    """Candidates by whether their time has come."""
+
+    ready: list[_Candidate] = field(default_factory=list)
+    waiting: list[_Candidate] = field(default_factory=list)
+    timers: dict[TimerKey, float] = field(default_factory=dict)
+    announced: list[tuple[str, float]] = field(default_factory=list)
+
+    def enter(self, candidate: _Candidate, armed: Mapping[TimerKey, float], now: float) -> None:
+        """Sort one candidate in; a delay that is not ``armed`` yet begins now."""
+        delay = candidate.resolution.delay
+        key = _timer_key(candidate)
+        due = armed.get(key, now + delay) if delay > 0 else now
+        if due <= now:
+            self.ready.append(candidate)
+            return
+        if key not in armed:
+            self.announced.append((candidate.resolution.spelled, delay))
+        self.timers[key] = due
+        self.waiting.append(candidate)
+
+
 def decide(view: Observed, now: float) -> Decision:
     """The one action to carry out in this pass; a plain sync when nothing asks for more."""
-    candidates = _distinct(_candidates(view))
-    waiting: list[_Candidate] = []
-    ready: list[_Candidate] = []
-    timers: dict[TimerKey, float] = {}
-    announced: list[tuple[str, float]] = []
-    for candidate in candidates:
-        delay = candidate.resolution.delay
-        if delay <= 0:
-            ready.append(candidate)
-            continue
-        key = _timer_key(candidate)
-        due = view.timers.get(key)
-        if due is None:
-            due = now + delay
-            announced.append((candidate.resolution.spelled, delay))
-        if due <= now:
-            ready.append(candidate)
-        else:
-            timers[key] = due
-            waiting.append(candidate)
-    if not ready:
-        return Decision(
-            announced=tuple(announced),
-            remembered=_reported(waiting),
-            timers=timers,
-            again_at=min(timers.values(), default=None),
-        )
-    return _settle(ready, waiting, timers, tuple(announced), now)
+    agenda = _Agenda()
+    for candidate in _distinct(_candidates(view)):
+        agenda.enter(candidate, view.timers, now)
+    if agenda.ready:
+        return _take_first(agenda, now)
+    return Decision(
+        announced=tuple(agenda.announced),
+        remembered=_reported(agenda.waiting),
+        timers=agenda.timers,
+        again_at=min(agenda.timers.values(), default=None),
+    )
 
 
-def _settle(
-    ready: list[_Candidate],
-    waiting: list[_Candidate],
-    timers: dict[TimerKey, float],
-    announced: tuple[tuple[str, float], ...],
-    now: float,
-) -> Decision:
+def _take_first(agenda: _Agenda, now: float) -> Decision:
     """Take the first that is ready; it cancels what is delayed of the same scope and target (spec 02 section 8.4)."""
-    chosen = ready[0]
-    surviving = [one for one in waiting if not _cancels(chosen.target, one.target)]
-    kept = {_timer_key(one) for one in surviving}
+    chosen, *others = agenda.ready
+    surviving = [one for one in agenda.waiting if not _cancels(chosen.target, one.target)]
+    timers = {_timer_key(one): agenda.timers[_timer_key(one)] for one in surviving}
     return Decision(
         action=chosen.resolution.action,
         spelled=chosen.resolution.spelled,
         target=chosen.target,
         cause=chosen.occurrence,
-        announced=announced,
-        remembered=_reported([*ready[1:], *surviving]),
-        timers={key: due for key, due in timers.items() if key in kept},
-        again_at=now if len(ready) > 1 else min((timers[key] for key in kept), default=None),
+        announced=tuple(agenda.announced),
+        remembered=_reported([*others, *surviving]),
+        timers=timers,
+        again_at=now if others else min(timers.values(), default=None),
     )
 
 
