@@ -113,3 +113,31 @@ async def test_a_failing_write_is_tried_again() -> None:
         scene.server.faults.fail(409, verb="patch", kind=kinds.PODS, reason="Conflict")
         scene.server.put(kinds.PODS, pod("p1", owned=False))
         await scene.until(lambda: group_of(scene, "p1"))
+
+
+async def test_owners_that_are_not_watched_are_asked_for() -> None:
+    async with groups() as scene:
+        owned = pod("p1")
+        owned["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ds1", "uid": "ds-uid", "controller": True},
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "gone", "uid": "x"},
+            {"apiVersion": "example.com/v1", "kind": "Foreign", "name": "f", "uid": "y"},
+        ]
+        notes = {names.GROUP_MIN_MEMBER: "4", "volcano.sh/note": "kept", "other": "dropped"}
+        meta = {"name": "ds1", "namespace": "default", "annotations": notes}
+        scene.server.put(kinds.DAEMON_SETS, {"metadata": meta})
+        scene.server.put(kinds.PODS, owned)
+        await scene.until(lambda: group_of(scene, "p1") == "podgroup-ds-uid")
+        made = scene.server.get(kinds.POD_GROUPS, "podgroup-ds-uid", "default")
+        assert made["spec"]["minMember"] == 4
+        assert made["metadata"]["annotations"] == {"volcano.sh/note": "kept"}
+
+
+async def test_a_group_that_somebody_deletes_comes_back_while_its_pod_lives() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.PODS, pod("p1", owned=False))
+        await scene.until(lambda: group_of(scene, "p1"))
+        [name] = scene.names_of(kinds.POD_GROUPS)
+        first = json.uid_of(scene.server.get(kinds.POD_GROUPS, name, "default"))
+        scene.server.remove(kinds.POD_GROUPS, name, "default")
+        await scene.until(lambda: json.uid_of(scene.server.get(kinds.POD_GROUPS, name, "default")) != first)
