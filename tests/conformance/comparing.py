@@ -16,10 +16,6 @@ from stromboli.scheduler.core.admitting import OWN_CONDITIONS
 
 JsonObject = dict[str, Any]
 
-PLACED = frozenset(
-    {"Allocated", "Pipelined", "Binding", "Bound", "Running", "Releasing", "Succeeded", "Failed", "Unknown"}
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -45,6 +41,10 @@ class Outcome:
     """job -> phase, running, failed, succeeded, conditions; after the session was closed."""
     queues: Mapping[str, JsonObject] = field(default_factory=dict)
     """queue -> ``{"allocated": {...}}``."""
+    hyper_nodes: Mapping[str, JsonObject] = field(default_factory=dict)
+    """job -> ``{"allocated", "subJobs": {id: {"allocated", "nominated"}}}`` after the last action, without empty names."""
+    members: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    """tier -> HyperNode -> its nodes."""
 
 
 def session_differences(case: JsonObject, outcome: Outcome) -> list[str]:
@@ -119,7 +119,14 @@ def observation_differences(observed: JsonObject, unstable: frozenset[str], outc
         yield from differ("evicted", sorted(observed["evicted"]), sorted(outcome.evicted))
     for number, (want, got) in enumerate(zip(steps, outcome.steps, strict=False)):
         yield from step_differences(f"after {number}:{want['action']}", want, got, "afterActions.tasks" not in unstable)
+    if steps and steps[-1].get("hyperNodes") and "afterActions.hyperNodes" not in unstable:
+        want_nodes = {job: _without_nodes(entry) for job, entry in steps[-1]["hyperNodes"].items()}
+        yield from differing_maps("hyperNodes", want_nodes, outcome.hyper_nodes)
     yield from closing_differences(observed.get("afterClose") or {}, unstable, outcome)
+
+
+def _without_nodes(entry: JsonObject) -> JsonObject:
+    return {name: value for name, value in entry.items() if name != "nominatedNodes"}
 
 
 def binding_failed(observed: JsonObject) -> bool:
@@ -211,6 +218,21 @@ def _phases(want: JsonObject, outcome: Outcome) -> Iterator[str]:
     yield from differing_maps("invariant phases", want, outcome.phases)
 
 
+def _hyper_nodes(want: JsonObject, outcome: Outcome) -> Iterator[str]:
+    yield from differing_maps("invariant hyperNodes", want, outcome.hyper_nodes)
+
+
+def _placed_per_hyper_node(want: JsonObject, outcome: Outcome) -> Iterator[str]:
+    """Per tier and job the numbers of its tasks in each HyperNode, whichever these are."""
+    last = outcome.steps[-1].tasks if outcome.steps else {}
+    for tier, jobs in want.items():
+        for job, numbers in jobs.items():
+            nodes = [text.partition("@")[2] for text in last.get(job, {}).values() if "@" in text]
+            members = outcome.members.get(tier, {}).values()
+            found = sorted((n for m in members if (n := sum(node in m for node in nodes))), reverse=True)
+            yield from differ(f"invariant placedTasksPerHyperNode {tier} {job}", sorted(numbers, reverse=True), found)
+
+
 def _statuses(want: JsonObject, outcome: Outcome) -> Iterator[str]:
     yield from counted_statuses("invariant taskStatusNums", want, outcome, complete=True)
 
@@ -223,6 +245,8 @@ INVARIANTS: dict[str, Callable[[Any, Outcome], Iterator[str]]] = {
     "evicted": _evicted,
     "phases": _phases,
     "taskStatusNums": _statuses,
+    "hyperNodes": _hyper_nodes,
+    "placedTasksPerHyperNodeByTier": _placed_per_hyper_node,
 }
 
 

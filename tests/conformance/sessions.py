@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from stromboli.api import core
@@ -85,9 +86,36 @@ def run(case: JsonObject, mirror: Mirror) -> Outcome:
         cycle.execute(action)
         steps.append(look(action, mirror))
     phases = {job.id: computed_phase(job, case["id"]) for job in mirror.session_jobs.values()}
+    hyper_nodes = {job.id: entry for job in mirror.session_jobs.values() if (entry := hyper_node_entry(job))}
     result = cycle.close()
     refuse_problems(result)
-    return outcome(result, mirror, steps, phases)
+    return replace(
+        outcome(result, mirror, steps),
+        phases=phases,
+        hyper_nodes=hyper_nodes,
+        members=members_by_tier(case_input.get("hyperNodes") or {}),
+    )
+
+
+def hyper_node_entry(job: Job) -> JsonObject:
+    """The HyperNodes recorded for a job and its sub-jobs; empty names are left out."""
+    sub_jobs = {
+        sub_job.id: _named(allocated=sub_job.allocated_hyper_node, nominated=sub_job.nominated_hyper_node)
+        for sub_job in job.sub_jobs.values()
+    }
+    named = {id_: entry for id_, entry in sub_jobs.items() if entry}
+    return {**_named(allocated=job.allocated_hyper_node), **({"subJobs": named} if named else {})}
+
+
+def _named(**names: str) -> JsonObject:
+    return {key: name for key, name in names.items() if name}
+
+
+def members_by_tier(given: JsonObject) -> dict[str, dict[str, frozenset[str]]]:
+    """Nodes of each HyperNode, tier by tier."""
+    real = given.get("realNodes") or {}
+    tiers = given.get("setByTier") or {}
+    return {tier: {name: frozenset(real.get(name) or ()) for name in names} for tier, names in tiers.items()}
 
 
 def open_cycle(case: JsonObject, mirror: Mirror, policy: Policy) -> Cycle:
@@ -152,10 +180,9 @@ def computed_phase(job: Job, session_id: str) -> str:
     return closing.phase_of(job, job.pod_group.status.conditions, session_id).word
 
 
-def outcome(result: CycleResult, mirror: Mirror, steps: Iterable[Step], phases: Mapping[str, str]) -> Outcome:
+def outcome(result: CycleResult, mirror: Mirror, steps: Iterable[Step]) -> Outcome:
     """What the session did, in the vector's words."""
     return Outcome(
-        phases=phases,
         binds={bind.task.key: bind.node for bind in result.binds},
         evicted=tuple(evict.task.key for evict in result.evictions),
         steps=tuple(steps),
