@@ -42,7 +42,7 @@ class Outcome:
     queues: Mapping[str, JsonObject] = field(default_factory=dict)
     """queue -> ``{"allocated": {...}}``."""
     hyper_nodes: Mapping[str, JsonObject] = field(default_factory=dict)
-    """job -> ``{"allocated", "subJobs": {id: {"allocated", "nominated"}}}`` after the last action, without empty names."""
+    """job -> ``{"allocated", "subJobs": {id: {"allocated", "nominated"}}}`` after the last action; no empty names."""
     members: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     """tier -> HyperNode -> its nodes."""
 
