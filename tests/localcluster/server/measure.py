@@ -27,7 +27,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 @asynccontextmanager
 async def serving(registry: Registry) -> AsyncIterator[str]:
     """The address of a server on a free loopback port."""
-    runner = web.AppRunner(create_app(registry))
+    runner = web.AppRunner(create_app(registry), shutdown_timeout=2)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -18,6 +18,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
 from stromboli.localcluster.extending import SYSTEM, Answer, Attributes, Subresource, SubresourceRequest, User
+from stromboli.localcluster.http import watching
 from stromboli.localcluster.http.app import create_app
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import DeleteOptions
@@ -386,6 +387,22 @@ async def test_a_watch_ends_at_its_time(client: Client) -> None:
     async with client.get(PODS, params={"watch": "1", "timeoutSeconds": "1", "resourceVersion": "1"}) as response:
         async with asyncio.timeout(10):
             assert await response.read() == b""
+
+
+async def test_a_watch_ends_when_its_client_leaves(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "LOOK_INTERVAL", 0.01)
+    follow, has_ended = watching._follow, asyncio.Event()
+
+    async def observed(*arguments: Any) -> None:
+        await follow(*arguments)
+        has_ended.set()
+
+    monkeypatch.setattr(watching, "_follow", observed)
+    async with TestServer(create_app(registry)) as server, aiohttp.ClientSession() as session:
+        response = await session.get(server.make_url(PODS), params={"watch": "1"})
+        response.close()
+        async with asyncio.timeout(10):
+            await has_ended.wait()
 
 
 async def test_a_watch_from_a_forgotten_revision_is_gone(client: Client, registry: Registry) -> None:

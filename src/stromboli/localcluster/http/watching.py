@@ -24,6 +24,9 @@ from stromboli.localcluster.tables.rendering import table
 BOOKMARK_INTERVAL = 60.0
 """Seconds between bookmarks."""
 
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks whether the client is still there."""
+
 SHORTEST = 1800
 """Seconds a watch without ``timeoutSeconds`` lasts at least; at most twice as long, at random."""
 
@@ -145,7 +148,7 @@ async def stream(request: web.Request, planned: Plan, viewer: Viewer) -> web.Str
     try:
         await _send_initial(response, planned, viewer)
         async with asyncio.timeout(planned.seconds):
-            await _follow(response, planned, viewer)
+            await _follow(request, response, planned, viewer)
     except TimeoutError:
         pass
     except Gone as error:
@@ -165,11 +168,12 @@ async def _send_initial(response: web.StreamResponse, planned: Plan, viewer: Vie
         await response.write(viewer.bookmark(planned.watch.revision, initial_end=True))
 
 
-async def _follow(response: web.StreamResponse, planned: Plan, viewer: Viewer) -> None:
+async def _follow(request: web.Request, response: web.StreamResponse, planned: Plan, viewer: Viewer) -> None:
     loop = asyncio.get_running_loop()
     next_bookmark = loop.time() + BOOKMARK_INTERVAL
-    while True:
-        events = await planned.watch.batch(max(0.0, next_bookmark - loop.time()))
+    while request.transport is not None:
+        # A client that leaves is noticed by looking: handlers are not told.
+        events = await planned.watch.batch(min(LOOK_INTERVAL, max(0.0, next_bookmark - loop.time())))
         for chunk in _chunks(filter(None, map(viewer.line, events))):
             await response.write(chunk)
         if loop.time() >= next_bookmark:
