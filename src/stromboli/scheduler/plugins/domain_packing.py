@@ -11,6 +11,7 @@ from stromboli.scheduler.core import policy
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Columns, Floats
+    from stromboli.scheduler.core.records import SubJob
     from stromboli.scheduler.core.tables import Rows
     from stromboli.scheduler.core.view import View
 
@@ -74,3 +75,29 @@ class Packing:
         fits = (then <= allocatable).all(axis=1)
         result: Floats = np.where(fits, (parts * weights).sum(axis=1) / total, 0.0)
         return result
+
+
+class LowestDomains:
+    """The lowest HyperNode of every row, as codes: answers for all rows are then one look-up."""
+
+    def __init__(self, view: View) -> None:
+        known = view.hyper_nodes
+        self._count = view.nodes.count
+        self.names: list[str] = ["", *sorted(set(known.lowest_of_row.values()))]
+        """By code; code 0 is that of rows in no HyperNode."""
+        by_name = {name: code for code, name in enumerate(self.names)}
+        self.codes: Rows = np.zeros(self._count, dtype=np.intp)
+        for row, name in known.lowest_of_row.items():
+            self.codes[row] = by_name[name]
+        members = [known.rows[name] for name in self.names[1:]]
+        self._members: Rows = np.concatenate(members) if members else np.empty(0, dtype=np.intp)
+        self._starts = np.cumsum([0, *(len(rows) for rows in members[:-1])])
+
+    def parts_of(self, sub_job: SubJob) -> Floats:
+        """By code, which part of the sub-job's tasks is in the HyperNode; 0 for no HyperNode."""
+        parts = np.zeros(len(self.names))
+        rows = [task.node.row for task in sub_job.tasks.values() if task.node is not None and task.node.row >= 0]
+        if rows and len(self.names) > 1:
+            placed = np.bincount(rows, minlength=self._count)
+            parts[1:] = np.add.reduceat(placed[self._members], self._starts) / len(sub_job.tasks)
+        return parts

@@ -12,7 +12,7 @@ from stromboli.scheduler.core.columns import EPSILON
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Purpose, Reach, Scope, Score
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins import arguments
-from stromboli.scheduler.plugins.domain_packing import PREFIX, Packing, column_weights
+from stromboli.scheduler.plugins.domain_packing import PREFIX, LowestDomains, Packing, column_weights
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
@@ -48,6 +48,8 @@ class NetworkTopologyAware(Plugin):
         self._read_arguments()
         self._packing = Packing(view, column_weights(self.arguments, view.columns))
         self._codes: dict[int, tuple[Rows, int]] = {}
+        self._lowest = LowestDomains(view)
+        self._near: dict[str, Floats] = {}
         return Hooks(
             scores=[Score("network topology", self._rate, scope=Scope.TASK, reach=Reach.CLUSTER)],
             hyper_node_score=self._hyper_node_scores,
@@ -125,15 +127,20 @@ class NetworkTopologyAware(Plugin):
         at = sub_job.allocated_hyper_node or ("" if sub_job.job.has_sub_groups else sub_job.job.allocated_hyper_node)
         if not at:
             return None
-        lowest = [self._known.lowest_of_row.get(row, "") for row in rows.tolist()]
-        nearness = {name: self._nearness(name, at) for name in set(lowest)}
-        scores = np.array([nearness[name] for name in lowest])
-        best = np.nonzero(scores == scores.max(initial=-np.inf))[0].tolist()
-        if len(best) > 1 and sub_job.tasks:
-            here = {name: self._part_on(sub_job, self._known.rows[name]) for name in {lowest[i] for i in best} if name}
-            for i in best:
-                scores[i] += here.get(lowest[i], 0.0)
+        lowest = self._lowest.codes[rows]
+        scores = self._nearness_to(at)[lowest]
+        best = scores == scores.max(initial=-np.inf)
+        if best.sum() > 1 and sub_job.tasks:
+            scores = np.where(best, scores + self._lowest.parts_of(sub_job)[lowest], scores)
         return scores * FULL * self._weight
+
+    def _nearness_to(self, allocated: str) -> Floats:
+        """Nearness of the nodes of each lowest HyperNode."""
+        known = self._near.get(allocated)
+        if known is None:
+            known = np.array([self._nearness(name, allocated) for name in self._lowest.names])
+            self._near[allocated] = known
+        return known
 
     def _nearness(self, name: str, allocated: str) -> float:
         if not name:
