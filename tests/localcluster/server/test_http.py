@@ -22,6 +22,7 @@ from stromboli.localcluster.http import watching
 from stromboli.localcluster.http.app import create_app
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import DeleteOptions
+from tests.localcluster.server.measure import serving
 from tests.localcluster.server.objects import WIDGETS, deployment, pod, registry_with_widgets, widget
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -398,8 +399,8 @@ async def test_a_watch_ends_when_its_client_leaves(registry: Registry, monkeypat
         has_ended.set()
 
     monkeypatch.setattr(watching, "_follow", observed)
-    async with TestServer(create_app(registry)) as server, aiohttp.ClientSession() as session:
-        response = await session.get(server.make_url(PODS), params={"watch": "1"})
+    async with serving(registry) as address, aiohttp.ClientSession() as session:
+        response = await session.get(f"{address}{PODS}", params={"watch": "1"})
         response.close()
         async with asyncio.timeout(10):
             await has_ended.wait()
