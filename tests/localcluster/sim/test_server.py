@@ -79,6 +79,13 @@ async def test_a_kubeconfig_leads_to_the_cluster(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "ready").exists()
 
 
+async def test_without_a_directory_nothing_is_left_behind() -> None:
+    async with LocalCluster(ClusterSettings(crds="none"), nodes=1) as cluster:
+        directory = cluster.directory
+        assert cluster.kubeconfig.exists()
+    assert not directory.exists()
+
+
 async def test_strangers_see_health_only(tmp_path: Path) -> None:
     async with LocalCluster(quick(tmp_path)) as cluster, calling(cluster) as caller:
         for token in ("", "wrong"):

@@ -6,9 +6,13 @@ Looked at are readiness, ``unschedulable``, taints, the node selector, required 
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
+
+import orjson
 
 from stromboli.api import kinds, quantities
 from stromboli.api.kinds import Kind
@@ -16,10 +20,18 @@ from stromboli.localcluster.controllers.pods import FINISHED, phase, with_condit
 from stromboli.localcluster.controllers.running import Mapper
 from stromboli.localcluster.nodes.timestamps import stamp
 from stromboli.localcluster.registry import Registry
+from stromboli.localcluster.statuses import StatusError
 from stromboli.localcluster.storage import Key, Object
 from stromboli.localcluster.subresources.binding import bind
 
+log = logging.getLogger(__name__)
+
 NAME = "default-scheduler"
+BATCH = 50
+"""Pods placed before others get a turn."""
+REST_FACTOR = 4
+"""The pause after a round, as a multiple of its length: thousands of pods that come one by one make few rounds."""
+LONGEST_REST = 0.5
 ROUND = ("", "round")
 """The one key of this controller: every change asks for a round over all waiting pods."""
 
@@ -36,28 +48,50 @@ class DefaultScheduler:
         self._registry = registry
         self._now = now
         self._waiting: set[tuple[str, str]] = set()
+        self._rest_until = 0.0
 
     def sources(self) -> Mapping[Kind, Mapper]:
         """Pods that wait or go away, and nodes."""
         return {kinds.PODS: self._interesting, kinds.NODES: lambda node: (ROUND,)}
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
-        """One round: every waiting pod gets the first node that fits, or a condition that says why none does."""
+        """One round: every waiting pod gets the first node that fits, or a condition that says that none does."""
+        started = time.monotonic()
+        if started < self._rest_until:
+            return self._rest_until - started
         waiting = self._present()
-        if not waiting:
-            return None
+        if waiting:
+            await self._round(waiting)
+        finished = time.monotonic()
+        self._rest_until = finished + min(REST_FACTOR * (finished - started), LONGEST_REST)
+        return None
+
+    async def _round(self, waiting: Sequence[Object]) -> None:
         pods = [stored.object for stored in self._registry.store.list(kinds.PODS)]
         nodes = [stored.object for stored in self._registry.store.list(kinds.NODES)]
         free = free_amounts(nodes, pods)
-        for pod in waiting:
-            node = first_fit(pod, nodes, free)
-            if node is None:
+        reached: dict[bytes, int] = {}
+        for number, pod in enumerate(waiting, start=1):
+            await self._place(pod, nodes, free, reached)
+            if number % BATCH == 0:
+                await asyncio.sleep(0)  # nothing here waits for anything: let requests in between
+
+    async def _place(
+        self, pod: Object, nodes: Sequence[Object], free: dict[str, Amounts], reached: dict[bytes, int]
+    ) -> None:
+        """Bind one pod. ``reached``: where the search for an equal pod ended, since room only shrinks in a round."""
+        demand = demand_of(pod)
+        place = reached[demand] = first_fit(pod, nodes, free, reached.get(demand, 0))
+        metadata = pod["metadata"]
+        try:
+            if place == len(nodes):
                 await self._explain(pod, len(nodes))
-                continue
-            metadata = pod["metadata"]
-            await bind(self._registry, metadata["namespace"], metadata["name"], node, uid=metadata["uid"])
-            _take(free[node], requests(pod))
-        return None
+            else:
+                node = nodes[place]["metadata"]["name"]
+                await bind(self._registry, metadata["namespace"], metadata["name"], node, uid=metadata["uid"])
+                _take(free[node], requests(pod))
+        except StatusError as error:
+            log.debug("pod %s/%s: %s", metadata["namespace"], metadata["name"], error)
 
     def _interesting(self, pod: Object) -> Iterable[tuple[str, str]]:
         """A round is due when a pod waits, or when one gives its place back to those that do."""
@@ -126,15 +160,22 @@ def requests(pod: Object) -> Amounts:
     return {**total, "pods": 1000}
 
 
-def first_fit(pod: Object, nodes: Iterable[Object], free: Mapping[str, Amounts]) -> str | None:
-    """The name of the first node that takes the pod."""
+def demand_of(pod: Object) -> bytes:
+    """What decides where a pod fits, to tell equal pods."""
+    spec = pod["spec"]
+    rest = [spec.get(field) for field in ("nodeSelector", "affinity", "tolerations")]
+    return orjson.dumps([requests(pod), rest], option=orjson.OPT_SORT_KEYS)
+
+
+def first_fit(pod: Object, nodes: Sequence[Object], free: Mapping[str, Amounts], start: int = 0) -> int:
+    """The place of the first node from ``start`` on that takes the pod; the number of nodes when none does."""
     wanted = requests(pod)
-    for node in nodes:
-        name = node["metadata"]["name"]
-        room = free[name]
-        if all(amount <= room.get(resource, 0) for resource, amount in wanted.items()) and admits(node, pod):
-            return str(name)
-    return None
+    for place in range(start, len(nodes)):
+        room = free[nodes[place]["metadata"]["name"]]
+        fits = all(amount <= room.get(resource, 0) for resource, amount in wanted.items())
+        if fits and admits(nodes[place], pod):
+            return place
+    return len(nodes)
 
 
 def admits(node: Object, pod: Object) -> bool:
