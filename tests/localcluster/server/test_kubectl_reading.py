@@ -118,7 +118,12 @@ def test_api_resources_and_versions(kubectl: Kubectl) -> None:
 def test_can_i(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods").strip() == "yes"
     denied = kubectl.try_("auth", "can-i", "create", "pods", "--as", "nobody")
-    assert denied.code in (0, 1)
+    assert (denied.code, denied.output.strip()) == (1, "no")
+    refused = kubectl.try_("get", "pods", "--as", "nobody")
+    assert refused.code == 1 and refused.errors.strip() == (
+        'Error from server (Forbidden): pods is forbidden: User "nobody" cannot list resource "pods" in API group "" '
+        f'in the namespace "{kubectl.namespace}"'
+    )
     assert "kubernetes-admin" in kubectl("auth", "whoami")
 
 
@@ -126,5 +131,23 @@ def test_logs_and_events_of_a_simulated_pod(kubectl: Kubectl) -> None:
     kubectl("run", "hello", "--image=busybox", "--restart=Never", "--", "sh", "-c", "echo hello; exit 0")
     kubectl("wait", "pod/hello", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
     assert "hello" in kubectl("logs", "hello")
-    assert kubectl.try_("events").code == 0
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "hello.1"},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": "hello",
+            "namespace": kubectl.namespace,
+            "uid": kubectl.json("get", "pod", "hello")["metadata"]["uid"],
+        },
+        "reason": "Greeted",
+        "message": "said hello",
+        "type": "Normal",
+    }
+    kubectl("create", "-f", "-", manifest=event)
+    assert "said hello" in kubectl("events", "--for", "pod/hello")
+    assert "Greeted" in kubectl("get", "events", "--field-selector", "involvedObject.name=hello,type=Normal")
+    assert "said hello" in kubectl("describe", "pod", "hello")
     assert kubectl("get", "pod", "hello", "--no-headers").split()[2] == "Completed"
