@@ -334,6 +334,19 @@ async def test_nobody_listens(tmp_path: Path) -> None:
         )
 
 
+async def test_somebody_listens_who_speaks_no_tls(tmp_path: Path) -> None:
+    def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with cluster(tmp_path) as made, await asyncio.start_server(hang_up, "127.0.0.1", 0) as other:
+        port = other.sockets[0].getsockname()[1]
+        client = {"url": f"https://127.0.0.1:{port}/x", "caBundle": bundle(CA)}
+        await made.register("w", None, clientConfig=client)
+        message = (await made.refused()).message
+        assert f'Post "https://127.0.0.1:{port}/x?timeout=10s": read tcp 127.0.0.1:{port}: ' in message
+        assert "SSLContext" not in message
+
+
 async def test_a_certificate_of_another_authority(tmp_path: Path) -> None:
     async with cluster(tmp_path, ca=make_ca("other")) as made:
         await made.register("w", allow)

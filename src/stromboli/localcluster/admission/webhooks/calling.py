@@ -176,8 +176,13 @@ def _cause(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError | socket.gaierror):
         host = getattr(error, "host", "")
         return f"dial tcp: lookup {host}: no such host"
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
-        return f"dial tcp {error.host}:{error.port}: connect: connection refused"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        why = error.os_error
+        if isinstance(why, ConnectionRefusedError):
+            return f"dial tcp {error.host}:{error.port}: connect: connection refused"
+        if isinstance(why, ConnectionResetError):
+            return f"read tcp {error.host}:{error.port}: connection reset by peer"
+        return f"dial tcp {error.host}:{error.port}: {why.strerror or why}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     return str(error) or type(error).__name__
