@@ -19,14 +19,14 @@ from stromboli.api.kinds import POD_GROUPS, PODS, QUEUES, Kind
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.events import Recorder
-from stromboli.scheduler import garbage, holding
+from stromboli.scheduler import extender_calling, garbage, holding
 from stromboli.scheduler.accepting import Acceptance, Share
 from stromboli.scheduler.backing_off import GangBackoff
 from stromboli.scheduler.binding import Binder
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core import cycle as core_cycle
-from stromboli.scheduler.core import loads, reading
+from stromboli.scheduler.core import calling, loads, reading
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import number
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
@@ -193,6 +193,7 @@ class Scheduler:
         return {
             holding.OPTION: held,
             loads.OPTION: self._loads.known,
+            calling.OPTION: extender_calling.call,
             "feature-gates": options.feature_gates,
             "csi-storage": options.csi_storage,
             "ignored-provisioners": tuple(options.ignored_provisioners),

@@ -8,6 +8,7 @@ from stromboli.scheduler.plugins.capacity import Capacity
 from stromboli.scheduler.plugins.cdp import CooldownProtection
 from stromboli.scheduler.plugins.conformance import Conformance
 from stromboli.scheduler.plugins.drf import Drf
+from stromboli.scheduler.plugins.extender import Extender
 from stromboli.scheduler.plugins.gang import Gang
 from stromboli.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.scheduler.plugins.nodegroup import NodeGroup
@@ -17,8 +18,11 @@ from stromboli.scheduler.plugins.pdb import DisruptionBudgets
 from stromboli.scheduler.plugins.predicates import Predicates
 from stromboli.scheduler.plugins.priority import Priority
 from stromboli.scheduler.plugins.proportion import Proportion
+from stromboli.scheduler.plugins.rescheduling import Rescheduling
+from stromboli.scheduler.plugins.resource_strategy_fit import ResourceStrategyFit
 from stromboli.scheduler.plugins.resourcequota import ResourceQuota
 from stromboli.scheduler.plugins.sla import Sla
+from stromboli.scheduler.plugins.task_topology import TaskTopologyPlugin
 from stromboli.scheduler.plugins.tdm import TimeDivision
 from stromboli.scheduler.plugins.usage import Usage
 
@@ -29,6 +33,7 @@ PLUGINS: tuple[type[Plugin], ...] = (
     CooldownProtection,
     DisruptionBudgets,
     Drf,
+    Extender,
     Gang,
     NetworkTopologyAware,
     NodeGroup,
@@ -37,8 +42,11 @@ PLUGINS: tuple[type[Plugin], ...] = (
     Predicates,
     Priority,
     Proportion,
+    Rescheduling,
     ResourceQuota,
+    ResourceStrategyFit,
     Sla,
+    TaskTopologyPlugin,
     TimeDivision,
     Usage,
 )
