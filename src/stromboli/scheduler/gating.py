@@ -39,10 +39,15 @@ class GateRemover:
             clock=clock,
         )
 
+    @property
+    def waiting(self) -> int:
+        """Pods that no worker has taken yet."""
+        return len(self._controller.queue)
+
     def submit(self, tasks: Iterable[TaskRef]) -> None:
         """Open these pods; what finds the queue full is asked for again by the next cycle."""
         for task in tasks:
-            if len(self._controller.queue) >= self._limit:
+            if self.waiting >= self._limit:
                 return
             self._controller.enqueue(task)
 

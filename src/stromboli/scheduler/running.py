@@ -25,8 +25,8 @@ from stromboli.scheduler.backing_off import GangBackoff
 from stromboli.scheduler.binding import Binder
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
-from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core import calling, loads, reading
+from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import number
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef

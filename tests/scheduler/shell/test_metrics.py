@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.api import kinds
 from stromboli.scheduler.core.view import Sample
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.telemetry.metrics import Metrics
+from stromboli.testing.builders import node
+from tests.scheduler.shell.stage import Stage, gang
 
 
 @pytest.fixture
@@ -124,3 +127,18 @@ def test_clock_that_went_back_counts_as_zero(registry: Metrics, series: Schedule
 def test_counters_add_up(registry: Metrics, series: SchedulerMetrics) -> None:
     series.record([sample("job_retry_counts", 1, job_id="j")] * 3)
     assert samples(registry, "job_retry_counts") == ['volcano_job_retry_counts{job_id="j"} 3.0']
+
+
+async def test_job_series_tell_of_its_placement_and_end_with_it(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=2, memory="8Gi"), *gang("job", 1))
+    await stage.start()
+    await stage.until(lambda: stage.bound("job") == 1)
+    labels = '{job_name="job",job_namespace="ns",queue="default"}'
+    await stage.until(lambda: samples(stage.registry, f"job_scheduling_last_time{labels}"), "series")
+    assert samples(stage.registry, f"job_scheduling_duration{labels}")
+    assert samples(stage.registry, f"job_scheduling_start_time{labels}")
+    await stage.until(lambda: samples(stage.registry, 'task_scheduling_latency_milliseconds_count{stage="Bound"} 1'))
+    assert samples(stage.registry, 'action_scheduling_latency_milliseconds_count{action="allocate"}')
+    stage.server.remove(kinds.PODS, "job-0", "ns")
+    stage.server.remove(kinds.POD_GROUPS, "job", "ns")
+    await stage.until(lambda: not samples(stage.registry, 'job_name="job"'), "series ended")
