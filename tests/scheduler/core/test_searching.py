@@ -131,6 +131,16 @@ class TestChoosing:
         assert choice is not None
         assert (choice.row, choice.waits) == (0, True)
 
+    def test_idle_resources_that_are_promised_are_not_given_away(self) -> None:
+        mirror = nodes_and_tasks([4], 3, 2)
+        mirror.apply_pod(pod("leaving").request(cpu=2).on("n0").deleting().build())
+        cycle = opened(mirror)
+        cycle.journal.place(mirror.tasks["ns/p0"], mirror.nodes_by_name["n0"], TaskStatus.PIPELINED)
+        evaluation = cycle.searches.of(mirror.tasks["ns/p1"])
+        assert mirror.nodes.idle[0, CPU] == 2000
+        assert evaluation.choose(None, None) is None
+        assert evaluation.choose_for_eviction(np.array([0]), None) is None
+
     def test_nothing_fits(self) -> None:
         mirror = nodes_and_tasks([1, 1], 2)
         assert opened(mirror).searches.of(mirror.tasks["ns/p0"]).choose(None, None) is None

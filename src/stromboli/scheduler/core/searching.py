@@ -229,7 +229,7 @@ class Evaluation:
                     local += numbers
             idle = (self._nodes.idle[np.ix_(imagined, self._columns)] > self._needed).all(axis=1)
             future = (self._nodes.future[np.ix_(imagined, self._columns)] > self._needed).all(axis=1)
-        best_idle = np.where(allowed & idle, local, _IMPOSSIBLE)
+        best_idle = np.where(allowed & future & idle, local, _IMPOSSIBLE)
         best_future = np.where(allowed & future & ~idle, local, _IMPOSSIBLE)
         answers = (allowed, local, idle, future, best_idle, best_future)
         by_row = [each.reshape(len(rows), _LEVELS).tolist() for each in answers]
@@ -304,11 +304,11 @@ class Evaluation:
         self.fits_future[rows] = (self._nodes.future[at] > self._needed).all(axis=1)
 
     def _rank(self, rows: Rows) -> None:
-        allowed, local = self.allowed[rows], self.local[rows]
-        idle = allowed & self.fits_idle[rows]
-        self._best_idle[rows] = np.where(idle, local, _IMPOSSIBLE)
-        waiting = allowed & self.fits_future[rows] & ~self.fits_idle[rows]
-        self._best_future[rows] = np.where(waiting, local, _IMPOSSIBLE)
+        # Idle resources may be promised to tasks that wait: what counts first is what will be left.
+        possible, local = self.allowed[rows] & self.fits_future[rows], self.local[rows]
+        idle = self.fits_idle[rows]
+        self._best_idle[rows] = np.where(possible & idle, local, _IMPOSSIBLE)
+        self._best_future[rows] = np.where(possible & ~idle, local, _IMPOSSIBLE)
 
     # Choosing
 
@@ -397,9 +397,9 @@ class Evaluation:
         """The best node among rows, given that refusals which eviction may help do not count; idle resources first."""
         self.catch_up()
         candidates = self.passes_for_eviction(rows)
-        idle = candidates[self.fits_idle[candidates]]
-        later = candidates[self.fits_future[candidates] & ~self.fits_idle[candidates]]
-        for group in (idle, later):
+        candidates = candidates[self.fits_future[candidates]]
+        idle = self.fits_idle[candidates]
+        for group in (candidates[idle], candidates[~idle]):
             row = self.best_of(group, random)
             if row is not None:
                 return row
