@@ -271,7 +271,8 @@ class Registry:
         self, served: ServedKind, old: Stored, new: Object, options: WriteOptions, subresource: str
     ) -> Object:
         present = old.object
-        new = updating.prepare_update(served, new, present, subresource)
+        # Parts of the present object are in the new one now; what follows may change them in place.
+        new = normalizing.copy(updating.prepare_update(served, new, present, subresource))
         normalizing.default(served, new)
         request = _admission_request("UPDATE", served, new, present, options, subresource)
         new = await self._mutate(served, request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from stromboli.api import kinds
@@ -403,6 +404,31 @@ async def test_admission_changes_then_accepts_every_write() -> None:
         ("mutate", "DELETE", ""),
         ("validate", "DELETE", ""),
     ]
+
+
+class Vandal:
+    """Admission that changes everything it can reach, and then refuses."""
+
+    async def mutate(self, request: AdmissionRequest) -> Object | None:
+        if request.obj is not None:
+            for part in ("metadata", "spec", "status"):
+                request.obj[part].clear()
+        return None
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        raise StatusError(403, "Forbidden", "no")
+
+
+@pytest.mark.parametrize("subresource", ["", "status"])
+async def test_a_refused_write_leaves_the_stored_object_as_it_is(subresource: str) -> None:
+    registry = new_registry()
+    before = await registry.create(kinds.DEPLOYMENTS, deployment())
+    copy = orjson.dumps(before)
+    registry.admission = Vandal()
+    patch = MergePatch({"spec": {"replicas": 3}, "status": {"replicas": 3}})
+    with pytest.raises((StatusError, KeyError)):
+        await registry.patch(kinds.DEPLOYMENTS, "default", "d", patch, subresource=subresource)
+    assert orjson.dumps(await registry.get(kinds.DEPLOYMENTS, "default", "d")) == copy
 
 
 class Meddling:
