@@ -1,19 +1,67 @@
-"""overcommit: bounds the work admitted to a multiple of the cluster (spec 06 section 11)."""
+"""overcommit: bounds the work admitted to a multiple of the cluster (spec 06 section 11).
+
+Two things differ from the original. Promises to jobs of lower priority do not keep a job out. And a job with which its
+queue stays within what it deserves or is guaranteed is admitted even when the cluster is full: only an admitted job can
+take back what others have borrowed.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Vote
-from stromboli.scheduler.plugins import arguments, reservations
+from stromboli.scheduler.plugins import arguments, queue_quotas, reservations
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
-    from stromboli.scheduler.core.records import Job
+    from stromboli.scheduler.core.records import Job, Queue
     from stromboli.scheduler.core.view import View
 
 DEFAULT_FACTOR = 1.2
+
+
+class Promises:
+    """What admitted jobs are promised, by priority and by queue; summed up when first asked for."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._by_priority: dict[int, Floats] | None = None
+        self._by_queue: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(view.columns.width))
+
+    def to_priority(self, priority: int) -> Floats:
+        """Promises to jobs of this priority or a higher one."""
+        promised = [amount for other, amount in self._summed().items() if other >= priority]
+        return sum(promised, start=np.zeros(self._view.columns.width))
+
+    def to_queue(self, queue: Queue) -> Floats:
+        """Promises to the jobs of one queue."""
+        self._summed()
+        return self._by_queue[queue.name]
+
+    def add(self, job: Job) -> None:
+        """A job was admitted."""
+        if job.min_resources is not None:
+            self._summed()
+            self._add(job, reservations.without_gated(job))
+
+    def _summed(self) -> dict[int, Floats]:
+        if self._by_priority is None:
+            self._by_priority = {}
+            amounts = reservations.admitted_in_full(self._view)
+            promised = np.asarray(amounts.any(axis=1))
+            for job in self._view.jobs.values() if promised.any() else ():
+                if promised[job.row]:
+                    self._add(job, amounts[job.row])
+        return self._by_priority
+
+    def _add(self, job: Job, amount: Floats) -> None:
+        assert self._by_priority is not None
+        self._by_priority[job.priority] = self._by_priority.get(job.priority, 0.0) + amount
+        self._by_queue[job.queue_name] = self._by_queue[job.queue_name] + amount
 
 
 class Overcommit(Plugin):
@@ -25,35 +73,42 @@ class Overcommit(Plugin):
     def open(self, view: View) -> Hooks:
         self._view = view
         factor = policy.number(self.arguments, "overcommit-factor", DEFAULT_FACTOR)
-        self._factor = factor = factor if factor >= 1.0 else DEFAULT_FACTOR
-        self._limit: Floats = view.total * factor
+        self._factor = factor if factor >= 1.0 else DEFAULT_FACTOR
+        self._limit: Floats = view.total * self._factor
         self._used: Floats = view.nodes.used[view.nodes.live].sum(axis=0)
-        self._admitted = reservations.admitted_in_full(view).sum(axis=0)
-        return Hooks(job_enqueueable=self._enqueueable, job_enqueued=self._enqueued)
+        self._promises = Promises(view)
+        return Hooks(job_enqueueable=self._enqueueable, job_enqueued=self._promises.add)
 
     def _enqueueable(self, job: Job) -> Vote:
         wanted = job.min_resources
         if wanted is None:
             return Vote.PERMIT
-        lacking = reservations.exceeded_names(self._view, self._admitted + wanted, self._limit - self._used, wanted)
-        if not lacking:
+        promised = self._promises.to_priority(job.priority)
+        lacking = reservations.exceeded_names(self._view, promised + wanted, self._limit - self._used, wanted)
+        if not lacking or self._is_entitled(job, wanted):
             return Vote.PERMIT
         text = ", ".join(f"overused {name}" for name in lacking)
-        self._view.refuse(job, "ClusterOvercommitted", self._sentence(wanted, lacking))
+        self._view.refuse(job, "ClusterOvercommitted", self._sentence(wanted, lacking, promised))
         self._view.report(job, "Unschedulable", f"resource in cluster is overused: {text}")
         return Vote.REJECT
 
-    def _sentence(self, wanted: Floats, lacking: list[str]) -> str:
+    def _is_entitled(self, job: Job, wanted: Floats) -> bool:
+        """Whether the queue, with the job, stays within what it deserves or is guaranteed."""
+        queue = job.queue
+        if queue is None or not (queue.resource.spec.deserved or queue.resource.spec.guarantee.resource):
+            return False
+        spec = queue.resource.spec
+        due = np.maximum(queue_quotas.deserved_of(spec, self._view), queue_quotas.guarantee_of(spec, self._view))
+        total = queue.allocated + self._promises.to_queue(queue) + wanted
+        return not reservations.exceeded_names(self._view, total, due, wanted)
+
+    def _sentence(self, wanted: Floats, lacking: list[str], promised: Floats) -> str:
         numbers = reservations.numbers(
             self._view,
             lacking,
             wanted,
             self._limit,
-            self._used + self._admitted,
+            self._used + promised,
             f"the cluster admits {{limit}} ({self._factor:g} times its size)",
         )
         return f"{numbers}. Wait for running work to end, add nodes, or ask for less."
-
-    def _enqueued(self, job: Job) -> None:
-        if job.min_resources is not None:
-            self._admitted += reservations.without_gated(job)
