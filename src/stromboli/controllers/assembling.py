@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stromboli.controllers import selection
+from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.garbagecollector.controller import GarbageCollector
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.controller import JobController
@@ -92,16 +93,28 @@ def _pod_group(parts: Parts) -> Runnable | None:
     )
 
 
+def _cron_job(parts: Parts) -> Runnable | None:
+    if not parts.options.gate("VolcanoJobSupport") or not parts.options.gate("CronVolcanoJobSupport"):
+        return None
+    return CronJobController(
+        parts.client,
+        parts.informers,
+        parts.events,
+        workers=parts.options.worker_threads_for_cronjob,
+        observer=parts.metrics,
+    )
+
+
 CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
     "job-controller": _job,
     "queue-controller": _queue,
     "pg-controller": _pod_group,
     "gc-controller": _gc,
+    "cronjob-controller": _cron_job,
 }
 """The controllers by the names that ``--controllers`` knows. A maker answers None when a feature gate is off."""
 
 NOT_YET: tuple[str, ...] = (
-    "cronjob-controller",
     "jobflow-controller",
     "jobtemplate-controller",
     "hyperNode-controller",

@@ -1,0 +1,1 @@
+"""The cronjob controller: makes jobs on a schedule (spec 03 section 7)."""
