@@ -9,6 +9,7 @@ import numpy as np
 from stromboli.api import core, selectors
 from stromboli.scheduler.core.plugin import Refusals
 from stromboli.scheduler.core.reasons import Code, Reason
+from stromboli.scheduler.plugins import default_spreading
 from stromboli.scheduler.plugins.selecting import ABSENT
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ SKEWED = Reason("node(s) didn't match pod topology spread constraints", Code.UNS
 UNLABELLED = Reason("node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE)
 REASONS = (SKEWED, UNLABELLED)
 MUST, SHOULD = "DoNotSchedule", "ScheduleAnyway"
-HOSTNAME = "kubernetes.io/hostname"
 
 
 class TopologySpread:
@@ -35,14 +35,20 @@ class TopologySpread:
         self._labels = labels
         self._taints = taints
         self._neighbours = neighbours
+        self._defaults = default_spreading.of(view)
 
     def constrains(self, task: Task) -> bool:
         """Whether the task's pod has constraints that must hold."""
         return bool(_constraints(task.shape, MUST))
 
     def prefers(self, task: Task) -> bool:
-        """Whether the task's pod has constraints that should hold."""
-        return bool(_constraints(task.shape, SHOULD))
+        """Whether constraints should hold for the task's pod, its own or the defaults."""
+        return bool(self._preferences(task.shape))
+
+    def _preferences(self, shape: Shape) -> list[core.TopologySpreadConstraint]:
+        if shape.pod.spec.topology_spread_constraints:
+            return _constraints(shape, SHOULD)
+        return self._defaults.constraints(shape)
 
     def refuse(self, task: Task, rows: Rows) -> Refusals | None:
         """Rows that lack a label, or where one more pod would make the spread too uneven."""
@@ -60,19 +66,20 @@ class TopologySpread:
     def rate(self, task: Task, rows: Rows) -> Floats | None:
         """Raw crowding per row, NaN for rows that lack a label; fewer is better. None without constraints."""
         shape = task.shape
-        constraints = _constraints(shape, SHOULD)
+        constraints = self._preferences(shape)
         if not constraints:
             return None
-        labelled = self._labelled(constraints)
+        own = bool(shape.pod.spec.topology_spread_constraints)
+        counted = self._labelled(constraints) if own else self._view.nodes.live
         score = np.zeros(len(rows))
         for constraint in constraints:
             codes, _ = self._labels.column(constraint.topology_key)
-            mine = codes[rows]
-            counted = self._counts(shape, constraint, labelled & self._admitted(shape, constraint))
-            _, sums = self._neighbours.per_value(constraint.topology_key, counted)
-            domains = len(np.unique(mine[labelled[rows]]))
-            score += sums[mine] * np.log(domains + 2) + (constraint.max_skew - 1)
-        return np.where(labelled[rows], np.round(score), np.nan)
+            mine, has = codes[rows], codes[rows] != ABSENT
+            counts = self._counts(shape, constraint, counted & self._admitted(shape, constraint))
+            _, sums = self._neighbours.per_value(constraint.topology_key, counts)
+            domains = len(np.unique(mine[has & counted[rows]]))
+            score += np.where(has, sums[mine] * np.log(domains + 2) + (constraint.max_skew - 1), 0.0)
+        return np.where(counted[rows], np.round(score), np.nan)
 
     def _verdict(
         self, shape: Shape, constraint: core.TopologySpreadConstraint, labelled: Bools, rows: Rows
