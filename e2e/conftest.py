@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -37,8 +38,19 @@ def existing_kubeconfig() -> Path | None:
     return Path(path) if path else None
 
 
+@pytest.fixture(scope="session")
+def process_arguments() -> dict[str, list[str]]:
+    """Arguments of each process, by process, where somebody else has installed the system (``E2E_PROCESSES``)."""
+    path = os.environ.get("E2E_PROCESSES")
+    return dict(json.loads(Path(path).read_text())) if path else {}
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def stack(tmp_path_factory: pytest.TempPathFactory, existing_kubeconfig: Path | None) -> AsyncIterator[Stack]:
+async def stack(
+    tmp_path_factory: pytest.TempPathFactory,
+    existing_kubeconfig: Path | None,
+    process_arguments: dict[str, list[str]],
+) -> AsyncIterator[Stack]:
     """The running system."""
     options = StackOptions(
         directory=tmp_path_factory.mktemp("stack"),
@@ -46,6 +58,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory, existing_kubeconfig: P
         node_capacity="cpu=8,memory=32Gi,pods=110",
         with_cluster=existing_kubeconfig is None,
         kubeconfig=existing_kubeconfig,
+        process_arguments=process_arguments,
         with_processes=os.environ.get("E2E_RUNNING") != "1",
     )
     async with Stack(options) as running:

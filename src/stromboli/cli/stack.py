@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -50,6 +50,8 @@ class StackOptions:
     with_processes: bool = True
     kubeconfig: Path | None = None
     """Kubeconfig of an existing cluster, when ``with_cluster`` is false."""
+    process_arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Arguments by process that come after, and so win over, those that the stack gives by itself."""
 
 
 @dataclass
@@ -124,7 +126,8 @@ class Stack:
     async def start(self, name: str) -> None:
         """Start one of the three processes and wait until it says it is ready."""
         health = free_port()
-        part = await self._spawn(name, [*self._common(health), *self._arguments(name)])
+        given = self.options.process_arguments.get(name, ())
+        part = await self._spawn(name, [*self._common(health), *self._arguments(name), *given])
         part.health = f"http{'s' if name == WEBHOOKS else ''}://127.0.0.1:{health}/readyz"
         await self._until(part, lambda: answers(part.health or ""))
 

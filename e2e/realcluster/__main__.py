@@ -1,0 +1,141 @@
+"""``python -m e2e.realcluster``: build what is missing, start the control plane, install the chart, run the suite.
+
+``--build`` only builds. ``--keep`` leaves the control plane running until Ctrl-C instead of running the suite. Further
+arguments go to pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from e2e.realcluster import auditing, binaries, installing
+from e2e.realcluster.cluster import NEEDED, RealCluster
+from e2e.realcluster.rendering import Release, render
+from stromboli.kube.json import JsonObject
+
+SUITE = Path(__file__).parents[1]
+STOP_SECONDS = 60.0
+VALUES: JsonObject = {
+    "custom": {
+        "leader_elect_enable": True,
+        "scheduler_schedule_period": "200ms",
+        # A killed leader's lease runs out in seconds, so that tests that kill need not wait longer.
+        **{
+            f"{component}_extra_args": [
+                "--leader-elect-lease-duration=6s",
+                "--leader-elect-renew-deadline=4s",
+                "--leader-elect-retry-period=1s",
+            ]
+            for component in ("controller", "scheduler")
+        },
+    }
+}
+
+
+def say(line: str) -> None:
+    """Tell the user what happens."""
+    print(f"e2e: {line}", flush=True)
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """The whole of it; answers the exit code."""
+    found = await binaries.provide([*NEEDED, "helm"], say)
+    if arguments.build:
+        return 0
+    directory = Path(tempfile.mkdtemp(prefix="stromboli-e2e-"))
+    started = time.monotonic()
+    release = Release()
+    objects = await render(found["helm"], release, VALUES)
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(RealCluster(directory, found))
+        installation = await installing.install(cluster, objects, release)
+        (directory / "processes.json").write_text(json.dumps(installation.arguments))
+        say(f"control plane ready in {time.monotonic() - started:.1f} s: KUBECONFIG={cluster.kubeconfig}")
+        if arguments.keep:
+            await asyncio.Event().wait()
+        code = await _suite(cluster, arguments.pytest)
+        cluster.check()
+        if code == 0 and not arguments.pytest:
+            code = _judge(cluster, objects, release)
+    if code == 0:
+        shutil.rmtree(directory)
+    else:
+        say(f"logs and audit log are kept in {directory}")
+    return code
+
+
+async def _suite(cluster: RealCluster, arguments: Sequence[str]) -> int:
+    """Run pytest; a cancelled run is interrupted in a way that lets its fixtures clean up."""
+    started = time.monotonic()
+    environment = {
+        **os.environ,
+        "E2E_KUBECONFIG": str(cluster.kubeconfig),
+        "E2E_PROCESSES": str(cluster.directory / "processes.json"),
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "pytest", *(arguments or [str(SUITE)]), env=environment, start_new_session=True
+    )
+    try:
+        code = await process.wait()
+    except asyncio.CancelledError:
+        process.send_signal(signal.SIGINT)
+        try:
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        raise
+    say(f"the suite took {time.monotonic() - started:.0f} s")
+    return code
+
+
+def _judge(cluster: RealCluster, objects: Sequence[JsonObject], release: Release) -> int:
+    with cluster.audit_log.open() as log:
+        findings = auditing.check(log, objects, release.namespace, auditing.EXPECTED_UNUSED)
+    for line in findings.lines:
+        say(line)
+    if findings.lines:
+        say("the chart's roles are not what the processes use; see e2e/realcluster/auditing.py")
+    return 1 if findings.lines else 0
+
+
+async def _until_signalled(arguments: argparse.Namespace) -> int:
+    task = asyncio.ensure_future(run(arguments))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return 130
+
+
+def main() -> int:
+    """Entry; answers the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.realcluster", description=__doc__)
+    parser.add_argument("--build", action="store_true", help="only build what is missing")
+    parser.add_argument("--keep", action="store_true", help="keep the control plane until Ctrl-C; run no tests")
+    arguments, arguments_of_pytest = parser.parse_known_args()
+    arguments.pytest = arguments_of_pytest
+    try:
+        return asyncio.run(_until_signalled(arguments))
+    except Exception as error:
+        if not getattr(error, "for_user", False):
+            raise
+        print(f"e2e: error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Installing the chart without pods: CRDs, roles and webhook configurations as rendered, processes on this machine.
+
+What differs from a cluster with pods is little, and all of it is here: webhooks are reached by URL instead of Service,
+each process gets a kubeconfig with a token of its ServiceAccount instead of a mounted one, files instead of mounted
+ConfigMaps. Flags are those of the rendered Deployments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.realcluster.cluster import HOST, RealCluster
+from e2e.realcluster.rendering import Release, account, container_arguments, named, of_kind
+from stromboli.api import kinds
+from stromboli.api.kinds import Kind
+from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS, free_port
+from stromboli.kube.client import Client
+from stromboli.kube.json import JsonObject
+from stromboli.localcluster.kubeconfig import write_kubeconfig
+
+ESTABLISHED_SECONDS = 60.0
+TOKEN_SECONDS = 6 * 3600
+OBJECTS = (
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+)
+"""What is created, in this order."""
+BY_KIND: Mapping[str, Kind] = {kind.kind: kind for kind in kinds.ALL if kind not in kinds.OWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """How the three processes are to be started: arguments by process."""
+
+    arguments: Mapping[str, Sequence[str]]
+
+
+async def install(cluster: RealCluster, objects: Sequence[JsonObject], release: Release) -> Installation:
+    """Create the chart's objects and answer how its processes are started on this machine."""
+    port = free_port()
+    async with await Client.connect(kubeconfig=str(cluster.kubeconfig), qps=0) as client:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}}
+        await client.create(kinds.NAMESPACES, namespace)
+        for item in of_kind(objects, *OBJECTS):
+            await client.create(BY_KIND[item["kind"]], _reached_by_url(item, f"https://{HOST}:{port}"))
+            if item["kind"] == "CustomResourceDefinition":
+                await _established(client, item["metadata"]["name"])
+        return Installation(
+            {
+                name: [*container_arguments(deployment), *await _here(client, cluster, name, deployment, objects, port)]
+                for name, deployment in _deployments(objects, release).items()
+            }
+        )
+
+
+def _deployments(objects: Sequence[JsonObject], release: Release) -> dict[str, JsonObject]:
+    suffixes = {WEBHOOKS: "admission", CONTROLLERS: "controllers", SCHEDULER: "scheduler"}
+    return {name: named(objects, "Deployment", f"{release.name}-{suffix}") for name, suffix in suffixes.items()}
+
+
+async def _here(
+    client: Client,
+    cluster: RealCluster,
+    name: str,
+    deployment: JsonObject,
+    objects: Sequence[JsonObject],
+    port: int,
+) -> list[str]:
+    """Arguments that take the place of what a pod would have."""
+    who, where = account(deployment), deployment["metadata"]["namespace"]
+    kubeconfig = cluster.directory / f"{name}.kubeconfig"
+    write_kubeconfig(kubeconfig, cluster.url, cluster.authority, await _token(client, who, where))
+    files = {
+        flag: _written(cluster.directory, named(objects, "ConfigMap", f"{who}-configmap"), key)
+        for process, flag, key in (
+            (SCHEDULER, "--scheduler-conf", "volcano-scheduler.conf"),
+            (WEBHOOKS, "--admission-conf", "volcano-admission.conf"),
+        )
+        if process == name
+    }
+    own = [f"--port={port}", f"--listen-address={HOST}", "--webhook-url=", "--certificate-dir="]
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--master={cluster.url}",
+        *(f"{flag}={path}" for flag, path in files.items()),
+        *(own if name == WEBHOOKS else []),
+    ]
+
+
+def _written(directory: Path, config_map: JsonObject, key: str) -> Path:
+    path = directory / key
+    path.write_text(config_map["data"][key])
+    return path
+
+
+async def _token(client: Client, name: str, namespace: str) -> str:
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": TOKEN_SECONDS},
+    }
+    answer = await client.create(kinds.SERVICE_ACCOUNTS, request, namespace, name=name, subresource="token")
+    return str(answer["status"]["token"])
+
+
+def _reached_by_url(item: JsonObject, address: str) -> JsonObject:
+    """A webhook configuration whose webhooks are called at ``address``; any other object as it is."""
+    if "webhooks" not in item:
+        return item
+    webhooks = [
+        {**webhook, "clientConfig": {"url": address + webhook["clientConfig"]["service"]["path"]}}
+        for webhook in item["webhooks"]
+    ]
+    return {**item, "webhooks": webhooks}
+
+
+async def _established(client: Client, name: str) -> None:
+    deadline = time.monotonic() + ESTABLISHED_SECONDS
+    while True:
+        found = await client.get(kinds.CUSTOM_RESOURCE_DEFINITIONS, name)
+        conditions = {item["type"]: item for item in found.get("status", {}).get("conditions", [])}
+        if conditions.get("Established", {}).get("status") == "True":
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"CustomResourceDefinition {name} is not established: {list(conditions.values())}")
+        await asyncio.sleep(0.05)
