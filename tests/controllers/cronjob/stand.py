@@ -15,6 +15,7 @@ from stromboli.controllers.informers import SharedInformers
 from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.controlling import Result
+from stromboli.kube.informers import identity_of
 from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.clocks import FakeClock
@@ -107,6 +108,10 @@ class Stand:
 
             await eventually(same, what=f"{kind.kind} cache of {len(store)}")
 
+    def behind(self, earlier: JsonObject) -> None:
+        """Have the cache show an earlier state of the CronJob."""
+        self.informers.plain(kinds.CRON_JOBS).store.put(identity_of(earlier), earlier)
+
     @property
     def status(self) -> JsonObject:
         found: JsonObject = self.server.get(kinds.CRON_JOBS, "cj", "default").get("status") or {}
@@ -131,7 +136,9 @@ async def stand(*objects: JsonObject, **options: Any) -> AsyncIterator[Stand]:
         for number, obj in enumerate(objects):
             server.put(kinds.JOBS if number else kinds.CRON_JOBS, obj)
         clock, informers, events = FakeClock(), SharedInformers(client), RecordedEvents()
-        controller = CronJobController(client, informers, events, clock=clock, zone=UTC, **options)
+        controller = CronJobController(
+            client, informers, events, clock=clock, zone=UTC, longest_wait=float("inf"), **options
+        )
         running = asyncio.create_task(informers.run())
         await eventually(lambda: not informers.unsynced)
         try:

@@ -35,7 +35,7 @@ def last(time: str, *running: str) -> JsonObject:
     return {"lastScheduleTime": f"2025-03-11T{time}:00Z", "active": active(*running)}
 
 
-HONOLULU = {"timeZone": "Pacific/Honolulu"}
+HONOLULU: dict[str, Any] = {"timeZone": "Pacific/Honolulu"}
 MADE = ("SuccessfulCreate",)
 RUNNING = (child(name_at("10:05")),)
 OLD = name_at("10:05")
@@ -320,11 +320,8 @@ async def test_an_orphan_that_another_pass_has_recorded_is_none_and_changes_go_t
     async with stand(cron_job(status={"active": active("done")}), child("new"), child("done", "Completed")) as scene:
         stale = scene.server.get(kinds.CRON_JOBS, "cj", "default")
         await scene.caught_up()
-        scene.informers.plain(kinds.CRON_JOBS).store.put(  # the cache is behind
-            scene.informers.plain(kinds.CRON_JOBS).store.entry(KEY).identity,
-            stale,  # type: ignore[union-attr]
-        )
         scene.server.put(kinds.CRON_JOBS, {**stale, "status": {"active": active("done", "new")}})
+        scene.behind(stale)
         await scene.controller.reconcile(KEY)
         assert scene.reasons == ["SawCompletedJob"]
         assert scene.status["active"] == active("new")
@@ -346,3 +343,54 @@ async def test_a_reference_to_another_job_of_that_name() -> None:
         await scene.at("10:03")
         assert scene.reasons == ["StaleReference"]
         assert "expected: uid-twin, actual: another" in scene.events.messages("cj", "StaleReference")[0]
+
+
+# -- while it runs -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_schedule_holds_from_now_on() -> None:
+    """Starts that it would have had are not made up for, whatever else makes the controller look."""
+    async with stand(cron_job("0 0 1 1 *")) as scene:
+        assert await scene.at("10:12") == pytest.approx(seconds("2026-01-01T00:00:00Z") - seconds("10:12"))
+        scene.server.put(kinds.CRON_JOBS, cron_job("*/5 * * * *"))
+        assert await scene.at("10:12") == 3 * M
+        assert scene.jobs == []
+        await scene.at("10:15")
+        assert scene.jobs == [name_at("10:15")]
+
+
+async def test_a_new_schedule_that_makes_no_sense_is_told() -> None:
+    async with stand(cron_job()) as scene:
+        await scene.at("10:03")
+        scene.server.put(kinds.CRON_JOBS, cron_job("", timeZone="Europe/Berlin"))
+        await scene.caught_up()
+        assert scene.events.messages("cj", "UnParseableCronJobSchedule") == ["unparseable schedule for cronjob: "]
+
+
+async def test_a_cron_job_that_is_going_starts_nothing() -> None:
+    given = cron_job()
+    given["metadata"]["deletionTimestamp"] = "2025-03-11T10:04:00Z"
+    async with stand(given) as scene:
+        assert await scene.at("10:05") is None
+        assert scene.jobs == []
+
+
+async def test_every_missed_start_of_a_night_is_one_start_in_the_morning() -> None:
+    """P28: a controller that was away makes up for one start at most."""
+    async with stand(cron_job("*/30 * * * *", status=last("10:00"))) as scene:
+        await scene.at("12T08:10")
+        await scene.at("12T08:11")
+        assert scene.jobs == [name_at("12T08:00")]
+
+
+async def test_a_day_with_23_hours_and_one_with_25() -> None:
+    given = cron_job("30 2 * * *", timeZone="Europe/Berlin")
+    given["metadata"]["creationTimestamp"] = "2025-03-29T12:00:00Z"
+    async with stand(given) as scene:
+        assert await scene.at("2025-03-30T05:00:00Z") == 19 * H + 30 * M, "02:30 does not exist that day"
+        assert scene.jobs == []
+    given["metadata"]["creationTimestamp"] = "2025-10-25T12:00:00Z"
+    async with stand(given) as scene:
+        await scene.at("2025-10-26T00:30:00Z")
+        await scene.at("2025-10-26T01:30:00Z")
+        assert len(scene.jobs) == 2, "02:30 comes twice that day"

@@ -14,14 +14,12 @@ from typing import Any
 
 from stromboli.api import kinds
 from stromboli.api.batch import CronJob
-from stromboli.api.core import timestamp
 from stromboli.api.modelling import InvalidObject
 from stromboli.controllers.cronjob import children, zones
 from stromboli.controllers.cronjob.accounting import Account, Note, Record, account
 from stromboli.controllers.cronjob.children import Child, rfc3339
 from stromboli.controllers.cronjob.deciding import Unusable, decide, timetable
 from stromboli.controllers.cronjob.executing import Executor
-from stromboli.controllers.cronjob.timing import wait
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
@@ -40,6 +38,9 @@ log = logging.getLogger(__name__)
 NAME = "cronjob-controller"
 SYNC_TIMEOUT = 600.0
 BY_CRON_JOB = "cron-job-uid"
+LONGEST_WAIT = 600.0
+"""Seconds after which a CronJob is looked at again in any case: the wall clock may be moved, or the machine may sleep,
+and a timer notices neither."""
 
 
 class CronJobController:
@@ -58,15 +59,19 @@ class CronJobController:
         workers: int = 3,
         note_times: bool = True,
         zone: tzinfo | None = None,
+        longest_wait: float = LONGEST_WAIT,
         observer: Observer | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._client, self._events, self._clock = client, events, clock
         self._note_times, self._zone = note_times, zone or zones.local()
+        self._longest_wait = longest_wait
         self._cron_jobs = informers.plain(kinds.CRON_JOBS)
         self._jobs = informers.plain(kinds.JOBS)
         self._jobs.store.add_index(BY_CRON_JOB, lambda job: tuple(filter(None, (children.cron_job_uid(job),))))
-        self._started: dict[Key, tuple[str, int]] = {}  # the last start by key, with the CronJob's UID
+        # By key, with the CronJob's UID: the last start that was made, and when a new schedule was seen.
+        self._started: dict[Key, tuple[str, float]] = {}
+        self._since: dict[Key, tuple[str, float]] = {}
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
         )
@@ -84,7 +89,8 @@ class CronJobController:
         self._controller.enqueue(json.key_of(cron_job))
 
     def _gone(self, cron_job: JsonObject) -> None:
-        self._started.pop(json.key_of(cron_job), None)
+        for memory in (self._started, self._since):
+            memory.pop(json.key_of(cron_job), None)
 
     def _changed(self, old: JsonObject, new: JsonObject) -> None:
         before, after = (one.get("spec") or {} for one in (old, new))
@@ -97,7 +103,7 @@ class CronJobController:
         """A new schedule holds from now on: starts that it would have had before are not made up for."""
         try:
             cron_job = CronJob.from_wire(raw)
-            table, _ = timetable(cron_job, self._zone)
+            timetable(cron_job, self._zone)
         except InvalidObject:
             self._seen(raw)
             return
@@ -107,10 +113,8 @@ class CronJobController:
             note = Note(EventType.WARNING, "UnParseableCronJobSchedule", text)
             Executor(self._client, self._events, CronJob.from_wire(raw)).tell(note)
             return
-        last = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp
-        seconds = wait(table, earliest=timestamp(last), now=self._clock.time())
-        if seconds is not None:
-            self._controller.queue.add_after(cron_job.key, seconds)
+        self._since[cron_job.key] = (cron_job.uid, self._clock.time())
+        self._seen(raw)
 
     def _job_seen(self, job: JsonObject) -> None:
         owner = children.controller_of(job) or {}
@@ -149,7 +153,7 @@ class CronJobController:
             seconds = await self._start(raw, cron_job, stock.record, acting)
         finally:
             await self._write(raw, stock.record)
-        return None if seconds is None else Result(requeue_after=seconds)
+        return None if seconds is None else Result(requeue_after=min(seconds, self._longest_wait))
 
     async def _take_stock(self, raw: JsonObject) -> Account:
         cron_job = _model(raw)
@@ -192,8 +196,8 @@ class CronJobController:
         try:
             table, notes = timetable(cron_job, self._zone)
             acting.tell(*notes)
-            started = self._last_started(cron_job)
-            decision = decide(cron_job, record, table, last_started=started, now=self._clock.time())
+            started, since = (_remembered(memory, cron_job) for memory in (self._started, self._since))
+            decision = decide(cron_job, record, table, last_started=started, since=since, now=self._clock.time())
         except Unusable as error:
             if error.note is not None:
                 acting.tell(error.note)
@@ -214,10 +218,6 @@ class CronJobController:
         record.add(cron_job.namespace, child)
         record.last_schedule_time = rfc3339(start)
 
-    def _last_started(self, cron_job: CronJob) -> float:
-        uid, start = self._started.get(cron_job.key, ("", 0))
-        return start if uid == cron_job.uid else 0.0
-
     async def _write(self, raw: JsonObject, record: Record) -> None:
         if record == Record.of(_model(raw)):
             return
@@ -228,6 +228,11 @@ class CronJobController:
             await patch_changes(self._client, kinds.CRON_JOBS, raw, wanted, subresource="status", lock=True)
         except NotFound:
             pass  # deleted meanwhile
+
+
+def _remembered(memory: Mapping[Key, tuple[str, float]], cron_job: CronJob) -> float:
+    uid, moment = memory.get(cron_job.key, ("", 0.0))
+    return moment if uid == cron_job.uid else 0.0
 
 
 def _model(raw: JsonObject) -> CronJob:

@@ -66,14 +66,17 @@ def _own_zone_note(schedule: str) -> Note:
     return Note(EventType.WARNING, "UnsupportedSchedule", text)
 
 
-def decide(cron_job: CronJob, record: Record, table: Timetable, *, last_started: float, now: float) -> Decision:
-    """What to do now. ``last_started`` is the latest start that this process knows of, 0 for none.
+def decide(
+    cron_job: CronJob, record: Record, table: Timetable, *, now: float, last_started: float = 0, since: float = 0
+) -> Decision:
+    """What to do now. ``last_started`` is the latest start that this process made, and ``since`` the moment from
+    which the schedule holds, if it was changed while this process watched: 0 for none.
 
     Raises:
         Unusable: the schedule's times never come.
     """
     last = max(timestamp(record.last_schedule_time), last_started)
-    earliest = last or timestamp(cron_job.metadata.creation_timestamp)
+    earliest = max(last or timestamp(cron_job.metadata.creation_timestamp), since)
     found = _due(cron_job, table, earliest, now)
     notes = (_TOO_MANY,) if found.missed is Missed.MANY and found.start is not None else ()
     rest = Decision(wait=wait(table, earliest=earliest, now=now), notes=notes)
