@@ -11,7 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, Columns, Floats
+from stromboli.scheduler.core.columns import CPU, MEMORY, Columns, Floats
 from stromboli.scheduler.core.records import Job, Node, Queue, Shape, Task
 from stromboli.scheduler.core.statuses import (
     ALLOCATED_STATUSES,
@@ -257,11 +257,3 @@ def _block(shape: Shape, holding: Holding, width: int) -> Floats:
         block[Kind.REQUESTED] = request
         block[Kind.NONZERO, CPU], block[Kind.NONZERO, MEMORY] = shape.nonzero
     return block
-
-
-def lacking(available: Floats, shape: Shape) -> int | None:
-    """The first column, cpu and memory first, in which a shape does not fit; None when it fits."""
-    for column in shape.compared:
-        if shape.request[column] >= available[column] + EPSILON:
-            return column
-    return None
