@@ -45,7 +45,7 @@ USER_ERRORS: tuple[type[BaseException], ...] = (
 def run(
     program: str, main: Callable[[], Coroutine[object, object, None]], *, stop_seconds: float = STOP_SECONDS
 ) -> int:
-    """Run ``main`` to its end or to a signal; answers the exit code. After a signal it has ``stop_seconds`` to clean up.
+    """Run ``main`` to its end or to a signal, after which it has ``stop_seconds`` to clean up; answers the exit code.
 
     Errors in ``USER_ERRORS`` and any exception class with a true ``for_user`` attribute are printed as one line.
     """

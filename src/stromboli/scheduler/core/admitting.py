@@ -1,8 +1,8 @@
 """The PodGroup condition ``Admitted``: why a group has not been let in, with numbers. An addition of ours.
 
 Volcano leaves a group that no queue or cluster admits without any condition: its user sees ``Pending`` and nothing
-else. The condition appears with the first refusal, is written anew when the reason changes or its numbers have
-aged, and turns ``True`` when the group is let in.
+else. The condition appears with the first refusal, is written anew when the reason changes or its numbers have aged,
+and turns ``True`` when the group is let in.
 """
 
 from __future__ import annotations
