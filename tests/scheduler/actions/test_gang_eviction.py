@@ -9,10 +9,11 @@ import pytest
 from stromboli.api import core, names
 from stromboli.scheduler.actions.bundles import Bundle, approved, bundles_of, in_order, total
 from stromboli.scheduler.core.mirror import Mirror
-from stromboli.scheduler.core.records import Job
-from stromboli.testing.builders import PodBuilder, hyper_node, node, pod, pod_group, priority_class, queue
+from stromboli.scheduler.core.plugin import Hooks, PlacementRefused
+from stromboli.scheduler.core.records import Job, Node, Task
+from stromboli.testing.builders import PodBuilder, QueueBuilder, hyper_node, node, pod, pod_group, priority_class, queue
 from tests.scheduler.actions.gradients import Gradients
-from tests.scheduler.core.worlds import audit, binds, evicted, picture, policy, run_cycle, world
+from tests.scheduler.core.worlds import audit, binds, evicted, picture, plugin_of, policy, run_cycle, world
 
 PLUGINS = {"gradients": Gradients}
 
@@ -189,3 +190,95 @@ def test_an_unusable_number_of_domains_is_named() -> None:
     result = run_cycle(mirror, wanted, plugins=PLUGINS)
     assert result.problems == ["gangpreempt: maxDomains must be at least 1, 8 is used"]
     assert len(result.evictions) == 2
+
+
+class TestReclaimingGangs:
+    """What is particular to taking from other queues."""
+
+    def world(self, *, first_gives: bool = True, second_gives: bool = True, closed: bool = False) -> Mirror:
+        def giving(builder: QueueBuilder, gives: bool) -> core.Queue:
+            return (builder if gives else builder.unreclaimable()).build()
+
+        taker = queue("taker").born(2)
+        return world(
+            node("n1").offer(cpu=4).build(),
+            giving(queue("first"), first_gives),
+            giving(queue("second").born(1), second_gives),
+            (taker.state("Closed") if closed else taker).build(),
+            [pod_group(f"g-{name}").queue(name).members(0).phase("Running").build() for name in ("first", "second")],
+            [
+                pod(f"{name}-{index}").group(f"g-{name}").request(cpu=1).on("n1").build()
+                for name in ("first", "second")
+                for index in range(2)
+            ],
+            pod_group("new").queue("taker").members(1).build(),
+            pod("new-0").group("new").request(cpu=1).build(),
+        )
+
+    def evict(self, mirror: Mirror, *plugins: str) -> list[str]:
+        wanted = policy("gang", *plugins, actions="gangreclaim")
+        return evicted(run_cycle(mirror, wanted))
+
+    def test_the_queue_served_last_gives_first(self) -> None:
+        assert self.evict(self.world()) == ["second-0", "second-1"]
+
+    def test_a_queue_that_does_not_give_back_is_left_alone(self) -> None:
+        assert self.evict(self.world(second_gives=False)) == ["first-0", "first-1"]
+        assert self.evict(self.world(first_gives=False, second_gives=False)) == []
+
+    def test_a_queue_that_may_not_take_takes_nothing(self) -> None:
+        assert self.evict(self.world(closed=True), "proportion") == []
+
+
+def test_a_ready_job_asks_for_its_next_sub_job_only() -> None:
+    group = pod_group("new").members(1).priority_class("high").sub_group("s", "part", size=1)
+    mirror = world(
+        node("n1").offer(cpu=3).build(),
+        CLASSES,
+        queue().build(),
+        pod_group("old").members(0).priority_class("low").phase("Running").build(),
+        [pod(f"old-{index}").group("old").request(cpu=1).on("n1").build() for index in range(2)],
+        group.build(),
+        pod("has").group("new").label(part="0").request(cpu=1).on("n1").build(),
+        [pod(f"new-{index}").group("new").label(part=str(index)).request(cpu=1).build() for index in (1, 2)],
+    )
+    result = run_cycle(mirror, policy("priority", actions="gangpreempt"))
+    told = {update.task.name: update.message for update in result.pods}
+    assert "once resource is released" in told["new-1"]
+    assert told["new-2"].startswith("pod group is"), "nothing was tried for the second one"
+
+
+def test_a_confined_gang_without_domain_takes_nothing() -> None:
+    mirror = waiting_gang(CASES["surplus of one rack goes"], other_queue=False)
+    mirror.apply_pod_group(pod_group("new").queue("q1").members(2).priority_class("high").topology("hard", 0).build())
+    before = picture(mirror)
+    wanted = policy("gang", "priority", "gradients", actions="gangpreempt")
+    assert evicted(run_cycle(mirror, wanted, plugins=PLUGINS)) == []
+    assert picture(mirror) == before
+
+
+def test_a_gang_that_would_not_fit_anyway_takes_nothing() -> None:
+    mirror = waiting_gang(CASES["surplus of one rack goes"], other_queue=False)
+    mirror.apply_pod(pod("new-1").group("new").request(cpu=3).build())
+    before = picture(mirror)
+    wanted = policy("gang", "priority", "gradients", actions="gangpreempt")
+    assert evicted(run_cycle(mirror, wanted, plugins=PLUGINS)) == []
+    assert picture(mirror) == before
+
+
+def test_a_plan_that_cannot_be_carried_out_leaves_no_trace_and_is_named() -> None:
+    placed: list[str] = []
+
+    def refuse_later(task: Task, target: Node) -> None:
+        placed.extend([task.name] if task.job_id == "ns/new" else [])
+        if len(placed) > 2:  # the two placements of the trial pass, their replay does not
+            raise PlacementRefused("gone meanwhile")
+
+    mirror = waiting_gang(Case(full("n1", "n2"), 2), other_queue=False)
+    before = picture(mirror)
+    plugins = {**PLUGINS, "late": plugin_of(Hooks(on_allocate=refuse_later), "late")}
+    wanted = policy("gang", "priority", "gradients", "late", actions="gangpreempt")
+    result = run_cycle(mirror, wanted, plugins=plugins)
+    assert result.evictions == []
+    assert "the plan for ns/new could not be carried out: gone meanwhile" in result.problems
+    assert picture(mirror) == before

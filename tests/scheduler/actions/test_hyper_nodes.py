@@ -9,10 +9,11 @@ import pytest
 
 from stromboli.api import core
 from stromboli.scheduler.core.mirror import Mirror
-from stromboli.scheduler.core.records import Job, SubJob
+from stromboli.scheduler.core.plugin import Hooks, PlacementRefused
+from stromboli.scheduler.core.records import Job, Node, SubJob, Task
 from stromboli.testing.builders import PodBuilder, PodGroupBuilder, hyper_node, node, pod, pod_group, queue
 from tests.scheduler.actions.gradients import Gradients
-from tests.scheduler.core.worlds import audit, binds, picture, policy, run_cycle, world
+from tests.scheduler.core.worlds import audit, binds, picture, plugin_of, policy, run_cycle, world
 
 POLICY = policy("gang", "predicates", "gradients", actions="allocate")
 PLUGINS = {"gradients": Gradients}
@@ -218,3 +219,22 @@ class TestNominations:
         assert len(bound) == 2
         assert mirror.jobs["ns/g"].sub_jobs["ns/g"].nominated_hyper_node == ""
         _confined(mirror)
+
+
+def test_a_plan_that_cannot_be_carried_out_leaves_no_trace_and_is_named() -> None:
+    placed: list[str] = []
+
+    def refuse_third(task: Task, target: Node) -> None:
+        placed.append(task.name)
+        if len(placed) == 5:  # the trial and its replay for the sub-job, in two racks; then the replay for the job
+            raise PlacementRefused("gone meanwhile")
+
+    mirror = world(TWO_TIERS, queue().build(), group(1).topology("hard", 1).build(), pods(1))
+    before = picture(mirror)
+    plugins = {**PLUGINS, "late": plugin_of(Hooks(on_allocate=refuse_third), "late")}
+    wanted = policy("gang", "predicates", "gradients", "late", actions="allocate")
+    result = run_cycle(mirror, wanted, plugins=plugins)
+    assert result.binds == []
+    assert len(result.problems) == 1
+    assert result.problems[0].endswith("could not be carried out: gone meanwhile")
+    assert picture(mirror) == before

@@ -165,6 +165,15 @@ class TestRefusals:
             again.replay(plan)
         assert [operation.task.name for operation in again.operations] == ["w0"]
 
+    def test_nobody_can_refuse_that_a_task_stays_where_it_is(self) -> None:
+        mirror, accounts = small_world(), Accounts()
+        accounts.refused = {"r0"}
+        before = picture(mirror)
+        statement = Journal(mirror.ledger, [(accounts.add, accounts.subtract)]).statement()
+        statement.evict(mirror.tasks["ns/r0"], "test")
+        statement.discard()
+        assert picture(mirror) == before
+
 
 class TestMemory:
     def test_a_discarded_placement_is_remembered_for_the_message(self) -> None:

@@ -128,7 +128,7 @@ class Journal:
         if node is not None:
             for on_allocate, _ in self._books:
                 if on_allocate is not None:
-                    on_allocate(task, node)
+                    _tell_restored(on_allocate, task, node)
 
     def bind(self, task: Task) -> None:
         """Decides that an Allocated task is to be bound to its node."""
@@ -149,6 +149,13 @@ class Journal:
         """Undoes evictions that nobody has decided on, at the end of a cycle."""
         for task, before in reversed(list(self._evicted.values())):
             self.unevict(task, before)
+
+
+def _tell_restored(on_allocate: AccountingHook, task: Task, node: Node) -> None:
+    try:
+        on_allocate(task, node)
+    except PlacementRefused:
+        pass  # nobody can refuse that a task stays where it is
 
 
 class Statement:
