@@ -37,10 +37,8 @@ lint: $(READY)  ## ruff, mypy strict, import contracts
 conformance: $(READY)  ## run the vectors in CONFORMANCE_DIR
 	@$(BIN)/python -m tests.conformance $(CONFORMANCE_DIR)
 
-e2e: $(READY)  ## the end-to-end suite on a real kube-apiserver
-	@echo "make e2e is not there yet: it needs etcd, kube-apiserver and kwok from their modules." >&2
-	@echo "The same suite runs on the embedded cluster in 'make test', or on any cluster with: KUBECONFIG=... $(BIN)/pytest e2e" >&2
-	@exit 1
+e2e: $(READY)  ## the end-to-end suite on a real kube-apiserver (builds it once, with Go)
+	@$(BIN)/python -m e2e.realcluster
 
 e2e-node: $(READY)  ## the chart on a real kubelet
 	@echo "make e2e-node is not there yet: it needs the chart and an image (see CHANGELOG.md, 'Not yet')." >&2; exit 1
