@@ -16,6 +16,8 @@ from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.garbagecollector.controller import GarbageCollector
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.jobflow.controller import JobFlowController
+from stromboli.controllers.jobtemplate.controller import JobTemplateController
 from stromboli.controllers.metrics import ControllerMetrics
 from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
@@ -105,18 +107,39 @@ def _cron_job(parts: Parts) -> Runnable | None:
     )
 
 
+def _job_flow(parts: Parts) -> Runnable | None:
+    return JobFlowController(
+        parts.client,
+        parts.informers,
+        parts.events,
+        parts.metrics,
+        max_requeue=parts.options.max_requeue_num,
+        observer=parts.metrics,
+    )
+
+
+def _job_template(parts: Parts) -> Runnable | None:
+    return JobTemplateController(
+        parts.client,
+        parts.informers,
+        parts.events,
+        max_requeue=parts.options.max_requeue_num,
+        observer=parts.metrics,
+    )
+
+
 CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
     "job-controller": _job,
     "queue-controller": _queue,
     "pg-controller": _pod_group,
     "gc-controller": _gc,
     "cronjob-controller": _cron_job,
+    "jobflow-controller": _job_flow,
+    "jobtemplate-controller": _job_template,
 }
 """The controllers by the names that ``--controllers`` knows. A maker answers None when a feature gate is off."""
 
 NOT_YET: tuple[str, ...] = (
-    "jobflow-controller",
-    "jobtemplate-controller",
     "hyperNode-controller",
     "colocation-config-controller",
     "sharding-controller",

@@ -6,11 +6,12 @@ Series that name an object go with the object.
 from __future__ import annotations
 
 from stromboli.api.batch import Job
-from stromboli.api.phases import JobPhase
+from stromboli.api.phases import JobFlowPhase, JobPhase
 from stromboli.kube.controlling import Outcome
 from stromboli.telemetry.metrics import Metrics, forget, geometric
 
 _JOB_LABELS = ("job_name", "queue_name")
+_FLOW_LABELS = ("jobflow_namespace",)
 _GROUP_PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
 
@@ -21,6 +22,12 @@ class ControllerMetrics:
         self._finished = {
             JobPhase.COMPLETED: metrics.counter("job_completed_phase_count", "Jobs that completed", _JOB_LABELS),
             JobPhase.FAILED: metrics.counter("job_failed_phase_count", "Jobs that failed", _JOB_LABELS),
+        }
+        self._flows = {
+            JobFlowPhase.SUCCEED: metrics.counter("jobflow_succeed_phase_count", "Flows that succeeded", _FLOW_LABELS),
+            JobFlowPhase.FAILED: metrics.counter(
+                "jobflow_failed_phase_count", "Flows that failed before they ran", _FLOW_LABELS
+            ),
         }
         self._latency = metrics.histogram(
             "controller_job_to_pod_creation_latency_milliseconds",
@@ -49,6 +56,10 @@ class ControllerMetrics:
         for counted, counter in self._finished.items():
             if counted == phase:
                 counter.labels(f"{job.namespace}/{job.name}", job.spec.queue).inc()
+
+    def flow_ended(self, namespace: str, phase: str) -> None:
+        """A flow has succeeded, or failed before it ran."""
+        self._flows[JobFlowPhase(phase)].labels(namespace).inc()
 
     def pod_created(self, seconds: float) -> None:
         """A pod was created, ``seconds`` after its job."""
