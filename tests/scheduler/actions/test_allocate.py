@@ -262,6 +262,24 @@ def test_queue_gates_are_removed_for_those_that_opt_in(enabled: bool, opt_in: bo
     assert result.binds == []
 
 
+def test_what_no_node_is_to_blame_for_is_reported() -> None:
+    mirror = world(
+        node("n1").offer(cpu=9).build(),
+        queue("closed").state("Closed").build(),
+        queue("full").build(),
+        pod_group("a").queue("closed").members(1).build(),
+        pod("a-w-0").group("a").request(cpu=2).build(),
+        pod_group("b").queue("full").members(1).build(),
+        pod("b-w-0").group("b").request(cpu=1).build(),
+    )
+    plugins = {"test": plugin_of(Hooks(overused=lambda queue: queue.name == "full"))}
+    result = run_cycle(mirror, policy("gang", "proportion", "test", actions="allocate"), plugins=plugins)
+    assert {report.job_id: report.notes for report in result.reports} == {
+        "ns/a": ("queue closed holds cpu 0, memory 0 and gives a-w-0 nothing more (cpu 2, memory 0, pods 1)",),
+        "ns/b": ("queue full already holds all it deserves and gets nothing more in this cycle",),
+    }
+
+
 SHARD_NODES = [node(name).offer(cpu=cpu).build() for name, cpu in (("n1", 10), ("n2", 2), ("n3", 20), ("n4", 5))]
 
 

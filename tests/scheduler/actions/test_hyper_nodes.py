@@ -153,6 +153,15 @@ def test_a_job_without_solution_leaves_no_trace() -> None:
     assert picture(mirror) == before
 
 
+def test_why_no_hyper_node_would_do_is_reported() -> None:
+    mirror = world(TWO_TIERS, queue().build(), group(3).topology("hard", 1).build(), pods(3))
+    (report,) = run_cycle(mirror, POLICY, plugins=PLUGINS).reports
+    assert report.notes == ("none of the 2 HyperNodes tried up to tier 1 takes what the gang needs",)
+    mirror.apply_pod_group(group(3).topology("hard", 0).build())
+    (report,) = run_cycle(mirror, POLICY, plugins=PLUGINS).reports
+    assert report.notes == ("no HyperNode up to tier 0 is large enough for what the gang needs",)
+
+
 def test_where_a_job_went_is_recorded_and_the_message_names_the_hyper_node() -> None:
     mirror = world(TWO_TIERS, queue().build(), group(2).topology("hard", 1).build(), pods(3))
     result = run_cycle(mirror, POLICY, plugins=PLUGINS)

@@ -11,7 +11,7 @@ from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.heaps import Heap
 from stromboli.scheduler.core.journal import Statement
 from stromboli.scheduler.core.opening import has_hard_topology, has_topology
-from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Job, Phase
+from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Job, Phase, Queue
 
 
 def allocate(cycle: Cycle, arguments: Mapping[str, object]) -> None:
@@ -33,12 +33,20 @@ class _Allocation:
         while queues:
             queue = queues.pop()
             jobs = self._jobs[queue.name]
-            if not jobs or combination.overused(queue):
+            if not jobs:
+                continue
+            if combination.overused(queue):
+                self._note_overused(queue, jobs)
                 continue
             job = jobs.pop()
             if self._serve(job):
                 jobs.push(job)
             queues.push(queue)
+
+    def _note_overused(self, queue: Queue, jobs: Heap[Job]) -> None:
+        text = f"queue {queue.name} already holds all it deserves and gets nothing more in this cycle"
+        for job in jobs:
+            self._cycle.note(job, text)
 
     def _collect(self) -> None:
         cycle = self._cycle

@@ -46,11 +46,16 @@ class _Trial:
 
 def search(cycle: Cycle, job: Job, sheet: Worksheet) -> Solution | None:
     """Places a job in the best HyperNode of the first group in which it fits; nothing changes when there is none."""
-    for group in cycle.combination.gradient(job, None, ROOT_HYPER_NODE, Purpose.ALLOCATE):
+    groups = cycle.combination.gradient(job, None, ROOT_HYPER_NODE, Purpose.ALLOCATE)
+    for group in groups:
         trials = [trial for name in group if (trial := _try_job(cycle, job, name, sheet)) is not None]
         if trials:
             best = max(trials, key=lambda trial: trial.score)  # of equal scores the first in the group
             return _carry_out(cycle, best)
+    tried = sum(len(group) for group in groups)
+    limit = "" if job.hard_tier is None else f" up to tier {job.hard_tier}"
+    what = f"none of the {tried} HyperNodes tried{limit} takes" if tried else f"no HyperNode{limit} is large enough for"
+    cycle.note(job, f"{what} what the gang needs")
     return None
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 import numpy as np
 
 from stromboli.scheduler.actions.worksheets import Work
-from stromboli.scheduler.core import readiness
+from stromboli.scheduler.core import amounts, readiness
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.fit_errors import FitErrors
 from stromboli.scheduler.core.journal import Statement
@@ -108,6 +108,7 @@ class _Placement:
 
     def _is_barred(self, task: Task) -> bool:
         if not self._cycle.combination.allocatable(self._queue, task):
+            self._note_queue(task)
             return True
         if task.gated:
             if task.gate_opt_in and self._cycle.view.feature("SchedulingGatesQueueAdmission", False):
@@ -118,6 +119,16 @@ class _Placement:
             self._cycle.record(task, FitErrors(text=text))
             return True
         return False
+
+    def _note_queue(self, task: Task) -> None:
+        job = self._sub_job.job
+        if job.id not in self._cycle.notes:  # once a job: the text is the same for all but the name
+            columns = self._cycle.view.columns
+            held, asked = (
+                ", ".join(f"{name} {amount}" for name, amount in amounts.write(columns.amounts(vector)).items())
+                for vector in (self._queue.allocated, task.request)
+            )
+            self._cycle.note(job, f"queue {self._queue.name} holds {held} and gives {task.name} nothing more ({asked})")
 
     def _nominated(self, task: Task, evaluation: Evaluation) -> Choice | None:
         """The node that the pod was promised, if it is one of ours and still takes it."""

@@ -119,11 +119,11 @@ def pod_updates(job: Job) -> list[PodUpdate]:
     return updates
 
 
-def report(job: Job, invalid: str) -> JobReport:
+def report(job: Job, invalid: str, notes: Iterable[str] = ()) -> JobReport:
     """Why a job waits."""
     counts = {TaskStatus(index).word: count for index, count in enumerate(job.counts) if count}
     texts = {job.tasks[uid].name: str(errors) for uid, errors in job.fit_errors.items() if uid in job.tasks}
-    return JobReport(job.id, job.phase.word, job.min_member, counts, invalid, job_text(job), texts)
+    return JobReport(job.id, job.phase.word, job.min_member, counts, invalid, job_text(job), texts, tuple(notes))
 
 
 def queue_updates(

@@ -27,6 +27,7 @@ from stromboli.scheduler.core.view import JobEvent, View
 
 Clock = Callable[[], float]
 NO_HOOKS = Hooks()
+_NOTES_KEPT = 4
 
 
 def run(
@@ -101,6 +102,8 @@ class Cycle:
         self.journal = Journal(mirror.ledger, self.combination.books)
         self.searches = Searches(self.view, self.combination, mirror.ledger, self.complain)
         self._invalid: dict[str, str] = {}
+        self.notes: dict[str, list[str]] = {}
+        """Why jobs wait for which no node is to blame, by job id; written by ``note``."""
         self.result.timings["open", ""] = clock() - started
 
     # Opening
@@ -212,6 +215,12 @@ class Cycle:
         if sub_job is not None:
             sub_job.failed_roles.add(task.role)
 
+    def note(self, job: Job, text: str) -> None:
+        """Remembers, once, why a job waits when it is not for want of a node; only the first few are kept."""
+        notes = self.notes.setdefault(job.id, [])
+        if text not in notes and len(notes) < _NOTES_KEPT:
+            notes.append(text)
+
     def remove_gate(self, task: Task) -> None:
         """Asks for the queue-allocation gate of a pod to be removed."""
         self.result.gate_removals.append(closing.ref(task))
@@ -266,7 +275,7 @@ class Cycle:
             pending = job.counts[TaskStatus.PENDING]
             message = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {job_text(job)}"
             self.view.events.append(JobEvent(job.id, job.uid, "Warning", "Unschedulable", message))
-            self.result.reports.append(closing.report(job, self._invalid.get(job.id, "")))
+            self.result.reports.append(closing.report(job, self._invalid.get(job.id, ""), self.notes.get(job.id, ())))
         elif written:
             self.view.events.append(JobEvent(job.id, job.uid, "Normal", "Scheduled", "pod group is ready"))
         self.result.pods.extend(closing.pod_updates(job))

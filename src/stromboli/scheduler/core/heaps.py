@@ -7,7 +7,7 @@ keys of elements whose own accounting has changed since are read again, and with
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -40,6 +40,10 @@ class Heap(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._current)
+
+    def __iter__(self) -> Iterator[T]:
+        """The elements, in no particular order."""
+        return (item for _, item in self._current.values())
 
     def push(self, item: T) -> None:
         """Adds an element; one that is in already gets its present key."""

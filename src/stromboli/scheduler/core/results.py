@@ -83,6 +83,8 @@ class JobReport:
     message: str = ""
     tasks: Mapping[str, str] = field(default_factory=dict)
     """Fit message by pod name."""
+    notes: tuple[str, ...] = ()
+    """What no node is to blame for: queues that give nothing more, HyperNodes too small for the gang."""
 
 
 @dataclass(slots=True)
