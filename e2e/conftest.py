@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from e2e.cluster import Cluster, fresh_namespace
 from stromboli.api.kinds import NAMESPACES
-from stromboli.cli.stack import Stack, StackOptions
+from stromboli.cli.stack import Stack, StackOptions, free_port
 from stromboli.kube.client import Client
 
 _numbers = itertools.count(1)
@@ -51,9 +51,12 @@ async def stack(
     existing_kubeconfig: Path | None,
     process_arguments: dict[str, list[str]],
 ) -> AsyncIterator[Stack]:
-    """The running system."""
+    """The running system. A fixed port and a state file let its API server be stopped and started again."""
+    directory = tmp_path_factory.mktemp("stack")
     options = StackOptions(
-        directory=tmp_path_factory.mktemp("stack"),
+        directory=directory,
+        port=free_port(),
+        state_file=directory / "state",
         nodes=5,
         node_capacity="cpu=8,memory=32Gi,pods=110",
         with_cluster=existing_kubeconfig is None,

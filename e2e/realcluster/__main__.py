@@ -62,9 +62,12 @@ async def run(arguments: argparse.Namespace) -> int:
         installation = await installing.install(cluster, objects, release)
         (directory / "processes.json").write_text(json.dumps(installation.arguments))
         say(f"control plane ready in {time.monotonic() - started:.1f} s: KUBECONFIG={cluster.kubeconfig}")
-        if arguments.keep:
-            await asyncio.Event().wait()
-        code = await _suite(cluster, arguments.pytest)
+        async with asyncio.TaskGroup() as tasks:
+            supervisor = tasks.create_task(cluster.supervise())
+            if arguments.keep:
+                await asyncio.Event().wait()
+            code = await _suite(cluster, arguments.pytest)
+            supervisor.cancel()
         cluster.check()
         if code == 0 and not arguments.pytest:
             code = _judge(cluster, objects, release)
@@ -82,6 +85,7 @@ async def _suite(cluster: RealCluster, arguments: Sequence[str]) -> int:
         **os.environ,
         "E2E_KUBECONFIG": str(cluster.kubeconfig),
         "E2E_PROCESSES": str(cluster.directory / "processes.json"),
+        "E2E_API_SERVER_PID": str(cluster.api_server_pid),
     }
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pytest", *(arguments or [str(SUITE)]), env=environment, start_new_session=True

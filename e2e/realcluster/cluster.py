@@ -80,10 +80,16 @@ class RealCluster:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def restart(self, name: str) -> None:
-        """Stop one of the programs, start it again and wait until it is ready."""
-        await self._daemons[name].stop()
-        await self._start(name)
+    @property
+    def api_server_pid(self) -> Path:
+        """A file with the API server's process id, for tests that end it; :meth:`supervise` starts it again."""
+        return self.directory / "kube-apiserver.pid"
+
+    async def supervise(self) -> None:
+        """Start the API server again whenever it ends, as a node's supervisor does, until cancelled."""
+        while True:
+            await self._daemons["kube-apiserver"].wait()
+            await self._start("kube-apiserver")
 
     def check(self) -> None:
         """Raises DaemonError when a program has ended by itself."""
@@ -103,6 +109,7 @@ class RealCluster:
         daemon = await Daemon.start(name, [self._binaries[name], *self._arguments(name)], self.directory / "logs")
         self._daemons[name] = daemon
         self._stack.push_async_callback(daemon.stop)
+        (self.directory / f"{name}.pid").write_text(str(daemon.pid))
         url = {"etcd": f"http://{HOST}:{self._etcd_port}/health", "kube-apiserver": f"{self.url}/readyz"}.get(name)
         if url is not None:
             await daemon.until(lambda: _answers(url), within=START_SECONDS)
