@@ -128,6 +128,13 @@ class TestFaults:
         assert picture(mirror) == before
 
 
+def test_a_flood_of_problems_is_cut_off() -> None:
+    cycle = Cycle(world(), policy(), NOW, session_id="s", plugins={}, actions={})
+    for number in range(1000):
+        cycle.complain(f"problem {number}")
+    assert len(cycle.result.problems) == 100
+
+
 def test_timings_come_from_the_clock_that_is_passed() -> None:
     ticks = iter(range(1000))
     result = run(

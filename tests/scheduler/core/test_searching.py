@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stromboli.scheduler.core import searching
 from stromboli.scheduler.core.columns import CPU, Floats
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
@@ -224,7 +225,7 @@ class TestChoosing:
         choice = cycle.searches.of(mirror.tasks["ns/p0"]).choose(None, None)
         assert choice is not None
         assert choice.row == 1
-        assert cycle.result.problems == ["score bad failed for ns/p0: RuntimeError('broken')"]
+        assert cycle.result.problems == ["score bad failed and is left out: RuntimeError('broken')"]
 
     @pytest.mark.parametrize(("scope", "want"), [(Scope.SHAPE, 1), (Scope.JOB, 1), (Scope.TASK, 2)])
     def test_answers_are_shared_as_far_as_their_scope_goes(self, scope: Scope, want: int) -> None:
@@ -239,6 +240,18 @@ class TestChoosing:
         for name in ("p0", "p1"):
             cycle.searches.of(mirror.tasks[f"ns/{name}"])
         assert len(asked) == want
+
+    def test_only_so_many_evaluations_are_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(searching, "_KEPT", 2)
+        mirror = nodes_and_tasks([9], 1, 2, 3)
+        cycle = opened(mirror)
+        first, second, third = (mirror.tasks[f"ns/p{index}"] for index in range(3))
+        kept = cycle.searches.of(first)
+        cycle.searches.of(second)
+        assert cycle.searches.of(first) is kept
+        cycle.searches.of(third)
+        assert cycle.searches.of(first) is kept, "the second was not used for longer"
+        assert len(cycle.searches._known) == 2
 
 
 class TestShards:

@@ -28,6 +28,7 @@ from stromboli.scheduler.core.view import JobEvent, View
 Clock = Callable[[], float]
 NO_HOOKS = Hooks()
 _NOTES_KEPT = 4
+_PROBLEMS_KEPT = 100
 
 
 def run(
@@ -186,8 +187,9 @@ class Cycle:
             self.result.timings["action", name] = self.result.timings.get(("action", name), 0.0) + elapsed
 
     def complain(self, text: str) -> None:
-        """Names a problem once."""
-        if text not in self.result.problems:
+        """Names a problem once; a flood of them is cut off."""
+        problems = self.result.problems
+        if text not in problems and len(problems) < _PROBLEMS_KEPT:
             self.result.problems.append(text)
 
     def statement(self) -> Statement:

@@ -29,6 +29,8 @@ from stromboli.scheduler.core.view import View
 _IMPOSSIBLE = -np.inf
 _LEVELS = 16
 """How many tasks of a shape on one node are looked ahead at once: it costs little more than looking at one."""
+_KEPT = 128
+"""Evaluations kept at a time. Each holds several arrays over all nodes; the one not used for longest goes first."""
 _FEW = 8
 """More changed rows than this are looked at together, without looking ahead."""
 
@@ -170,7 +172,7 @@ class Evaluation:
         try:
             return score.rate(self._task, rows)
         except Exception as error:  # a plugin's fault must not stop the cycle; it is named once
-            self._complain(f"score {score.name} failed for {self._task.key}: {error!r}")
+            self._complain(f"score {score.name} failed and is left out: {error!r}")
             return None
 
     def serve(self, task: Task) -> None:
@@ -511,13 +513,14 @@ class Searches:
     def of(self, task: Task) -> Evaluation:
         """The current evaluation for a task."""
         key = self._key(task, task.shape)
-        evaluation = self._known.get(key)
+        evaluation = self._known.pop(key, None)
         if evaluation is None:
-            evaluation = self._known[key] = Evaluation(
-                self._view, self._combination, self._ledger, task, self._complain
-            )
+            evaluation = Evaluation(self._view, self._combination, self._ledger, task, self._complain)
+            if len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
         else:
             evaluation.serve(task)
+        self._known[key] = evaluation  # last in the dictionary: used last
         return evaluation
 
     def _key(self, task: Task, shape: Shape) -> tuple[int, str]:
