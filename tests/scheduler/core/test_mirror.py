@@ -375,6 +375,16 @@ class TestJobs:
         assert mirror.jobs["ns/h"].phase == Phase.PENDING
 
 
+def test_shapes_of_pods_that_are_gone_are_forgotten() -> None:
+    mirror = Mirror()
+    for index in range(1100):
+        mirror.apply_pod(pod("p").request(cpu=index + 1).build())
+    assert len(mirror.shapes) == 1100
+    mirror.prepare()
+    assert len(mirror.shapes) == 1
+    assert mirror.tasks["ns/p"].request[0] == 1_100_000
+
+
 def test_hyper_nodes_are_taken_in_and_given_up() -> None:
     mirror = world(node("n1").build(), hyper_node("s0", 1, ("n1",)))
     assert "s0" in mirror.hyper_nodes.view(mirror.node_list, mirror.nodes.generation).rows

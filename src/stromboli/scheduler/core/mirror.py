@@ -31,6 +31,9 @@ from stromboli.scheduler.core.tables import JobTable, NodeTable
 Problem = tuple[str, str]
 """(kind, ``namespace/name``)"""
 
+_SHAPES_KEPT = 1024
+"""Shapes of pods that are gone are looked for before a cycle once there are more shapes than this, or than twice those
+in use."""
 _DEAD_ROWS_KEPT = 8
 """Rows of deleted nodes are removed before a cycle once there are more than this."""
 
@@ -70,6 +73,7 @@ class Mirror:
         self._priorities: dict[str, core.PriorityClass] = {}
         self._next_queue_index = 0
         self._shape_epoch = 0
+        self._shapes_kept = _SHAPES_KEPT
 
     # Pods
 
@@ -166,8 +170,12 @@ class Mirror:
         """Gives all tasks shapes of the present epoch. They weigh the same: only labels and annotations differ."""
         for task in self.tasks.values():
             task.shape = self.shapes.again(task.shape, task.labels, task.annotations)
-        self.shapes.prune(task.shape for task in self.tasks.values())
+        self._forget_unused_shapes()
         self._shape_epoch = self.shapes.epoch
+
+    def _forget_unused_shapes(self) -> None:
+        self.shapes.prune(task.shape for task in self.tasks.values())
+        self._shapes_kept = max(_SHAPES_KEPT, 2 * len(self.shapes))
 
     # Nodes
 
@@ -434,6 +442,8 @@ class Mirror:
         """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch."""
         if self._shape_epoch != self.shapes.epoch:
             self._refresh_shapes()
+        elif len(self.shapes) > self._shapes_kept:
+            self._forget_unused_shapes()
         dead = self.nodes.count - int(self.nodes.live.sum())
         if dead > max(_DEAD_ROWS_KEPT, self.nodes.count // 16) or len(self.nodes.log) > 1_000_000:
             self.nodes.compact()
