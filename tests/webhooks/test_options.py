@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.process import flags
+from stromboli.process import flags, running
 from stromboli.process.flags import FlagError
-from stromboli.webhooks.__main__ import main
+from stromboli.webhooks.__main__ import CLEAN_UP_SECONDS, main
 from stromboli.webhooks.options import Options
 from stromboli.webhooks.processing import hosts, settings_of
 
@@ -85,6 +85,19 @@ def test_the_process_ends_with_one_line(name: str, capsys: pytest.CaptureFixture
     arguments, want = REFUSED[name]
     assert main(arguments) == 1
     assert capsys.readouterr().err == f"stromboli-webhooks: error: {want}\n"
+
+
+@pytest.mark.parametrize("seconds", [1, 30, 300])
+def test_the_process_waits_for_reviews_as_long_as_it_is_told(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    def run(program: str, main: object, *, stop_seconds: float) -> int:
+        waits.append(stop_seconds)
+        return 0
+
+    monkeypatch.setattr(running, "run", run)
+    assert main([URL, f"--graceful-shutdown-time={seconds}s"]) == 0
+    assert waits == [seconds + CLEAN_UP_SECONDS]
 
 
 def test_a_url_means_that_we_register_ourselves() -> None:

@@ -187,6 +187,19 @@ async def test_a_review_in_flight_is_answered_before_the_end() -> None:
             assert (await waiting)["allowed"]
 
 
+async def test_a_review_that_outlives_the_patience_is_an_error_of_the_process() -> None:
+    async with running("--graceful-shutdown-time=50ms") as server:
+        server.api.faults.hold(verb="create", kind=kinds.POD_TEMPLATES)
+        waiting = asyncio.create_task(server.review("/jobs/validate", job()))
+        await eventually(server.templates_asked)
+        server.task.cancel()
+        with pytest.raises(ExceptionGroup) as group:
+            await server.task
+        assert group.group_contains(StartupError, match="close admission server failed: 1 reviews .* 0.05 s")
+        with pytest.raises(aiohttp.ClientError):
+            await waiting
+
+
 async def test_a_port_in_use_is_named() -> None:
     async with FakeApiServer() as api:
         with closing(socket.socket()) as taken:

@@ -41,7 +41,7 @@ from stromboli.webhooks.options import GATE_POD_LEVEL_RESOURCES, GATE_QUEUE_ADMI
 from stromboli.webhooks.podtemplates import LocalTemplates
 from stromboli.webhooks.podtemplates.asking import AskedTemplates
 from stromboli.webhooks.registration import NotRegistered
-from stromboli.webhooks.serving import Admission, ReviewMetrics, application
+from stromboli.webhooks.serving import IN_FLIGHT, Admission, ReviewMetrics, application
 from stromboli.webhooks.tls import ReloadableTls
 
 log = logging.getLogger(__name__)
@@ -95,10 +95,23 @@ async def _run(
         if file is not None:
             await file.look()
             group.create_task(file.run())
-        async with listening(app, address, tls=tls, stop_seconds=options.graceful_shutdown_time) as bound:
-            await _answered("registration", keeper.register())
-            log.info("answering reviews on %s: %s", bound, ", ".join(endpoint.path for endpoint in keeper.endpoints))
-            await keeper.run()
+        try:
+            async with listening(app, address, tls=tls, stop_seconds=options.graceful_shutdown_time) as bound:
+                await _answered("registration", keeper.register())
+                log.info("answering reviews on %s: %s", bound, ", ".join(each.path for each in keeper.endpoints))
+                await keeper.run()
+        finally:
+            _all_answered(app, options.graceful_shutdown_time)
+
+
+def _all_answered(app: web.Application, seconds: float) -> None:
+    """A process that cut reviews off did not end well (spec 07 section 1.4)."""
+    if late := app[IN_FLIGHT]:
+        paths = ", ".join(sorted(set(late)))
+        raise StartupError(
+            f"close admission server failed: {len(late)} reviews were not answered within {seconds:g} s ({paths}); "
+            "a longer --graceful-shutdown-time lets them end"
+        )
 
 
 async def _client(options: Options) -> Client:

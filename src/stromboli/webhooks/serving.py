@@ -22,6 +22,8 @@ from stromboli.webhooks.shapes import JsonObject, Malformed
 log = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
+IN_FLIGHT: Final = web.AppKey("IN_FLIGHT", list[str])
+"""Paths of reviews that are being answered. Those that the end of the process interrupts stay in the list."""
 READ_SECONDS: Final = 30.0
 """For a request's body to arrive; the API server gives up after ten seconds anyway."""
 _OPERATIONS: Final = frozenset(operation.value for operation in Operation)
@@ -100,6 +102,7 @@ def application(admission: Admission, endpoints: Sequence[Endpoint]) -> web.Appl
     """An application that answers reviews on the endpoints' paths, whatever the HTTP method, and 404 elsewhere."""
     # Versions of the library differ in whether a body of exactly its limit is too long; ours is checked below.
     app = web.Application(client_max_size=reviews.MAX_BYTES + 1, middlewares=[_plain_errors])
+    app[IN_FLIGHT] = []
     for endpoint in endpoints:
         app.router.add_route("*", endpoint.path, _handler(admission, endpoint))
     return app
@@ -107,6 +110,17 @@ def application(admission: Admission, endpoints: Sequence[Endpoint]) -> web.Appl
 
 def _handler(admission: Admission, endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
+        in_flight = request.app[IN_FLIGHT]
+        in_flight.append(endpoint.path)
+        try:
+            response = await answer(request)
+        except Exception:
+            in_flight.remove(endpoint.path)
+            raise
+        in_flight.remove(endpoint.path)
+        return response
+
+    async def answer(request: web.Request) -> web.Response:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 body = await request.read()
@@ -118,10 +132,10 @@ def _handler(admission: Admission, endpoint: Endpoint) -> Callable[[web.Request]
         if request.headers.get("Content-Type") != JSON:
             return web.Response(status=415, text=f"expected Content-Type {JSON}")
         try:
-            answer = await admission.review(endpoint, body)
+            reviewed = await admission.review(endpoint, body)
         except reviews.BadReview as error:
             return web.Response(status=400, text=f"not an admission review: {reviews.shortened(str(error))}")
-        return web.Response(body=answer, content_type=JSON)
+        return web.Response(body=reviewed, content_type=JSON)
 
     return handle
 
