@@ -1,0 +1,214 @@
+"""The guide's commands for Helm, typed as they stand there: install, upgrade, uninstall, moving over from Volcano.
+
+Each runs on an embedded cluster and on a real control plane of its own, because the chart's objects are cluster-wide.
+There are no pods here to become available, so ``kubectl wait`` is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from e2e.cluster import vcjob
+from e2e.realcluster import binaries
+from e2e.realcluster.cluster import NEEDED, RealCluster
+from e2e.realcluster.rendering import CHART
+from stromboli.api.crds import custom_resource_definitions
+from stromboli.api.kinds import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    JOBS,
+    MUTATING_WEBHOOKS,
+    QUEUES,
+    VALIDATING_WEBHOOKS,
+)
+from stromboli.kube.client import Client
+from stromboli.kube.errors import ApiError
+from stromboli.kube.json import JsonObject
+from stromboli.localcluster.options import ClusterSettings
+from stromboli.localcluster.server import LocalCluster
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "guide" / "install.md"
+KUBECTL = shutil.which("kubectl")
+HELM = binaries.find("helm") or (Path(found) if (found := shutil.which("helm")) else None)
+COMMAND_SECONDS = 120.0
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH"),
+    pytest.mark.skipif(HELM is None, reason="helm is neither built nor on PATH: python -m e2e.realcluster --build"),
+]
+
+
+def commands(section: str) -> list[str]:
+    """The code blocks of a section of the guide, without those that show a session (``$ ...``)."""
+    text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert text, f"the guide has no section {section}"
+    blocks = re.findall(r"^ *```\n(.*?)^ *```$", text[1], re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if not block.lstrip().startswith("$")]
+
+
+class Shell:
+    """A shell whose kubectl and helm talk to one cluster."""
+
+    def __init__(self, kubeconfig: Path, home: Path) -> None:
+        assert HELM is not None
+        self._directory = home
+        (home / "bin").mkdir()
+        (home / "bin" / "helm").symlink_to(HELM)
+        path = f"{home / 'bin'}:{os.environ['PATH']}"
+        self._environment = {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
+
+    async def run(self, script: str) -> tuple[int, str]:
+        """Exit code and all output. Relative paths are the repository's, ``values.yaml`` is in the test's directory."""
+        script = script.replace("values.yaml", str(self._directory / "values.yaml"))
+        process = await asyncio.create_subprocess_exec(
+            "bash", "-euo", "pipefail", "-c", script, cwd=ROOT, env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        out, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
+        return process.returncode or 0, out.decode()
+
+    async def type(self, section: str) -> None:
+        """Type all commands of a section."""
+        for block in commands(section):
+            script = re.sub(r"^kubectl -n \S+ wait .*$", "", block, flags=re.MULTILINE)
+            code, output = await self.run(script)
+            assert code == 0, f"{script}\n{output}"
+
+
+@pytest_asyncio.fixture(loop_scope="session", params=["embedded", "real"])
+async def kubeconfig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Path]:
+    """Kubeconfig of a cluster with nothing in it."""
+    if request.param == "embedded":
+        async with LocalCluster(ClusterSettings(data_dir=tmp_path / "cluster", crds="none")) as embedded:
+            yield Path(embedded.kubeconfig)
+        return
+    found = {name: path for name in NEEDED if (path := binaries.find(name))}
+    if len(found) < len(NEEDED):
+        pytest.skip("the real control plane is not built: python -m e2e.realcluster --build")
+    async with RealCluster(tmp_path / "cluster", found, nodes=1) as real:
+        yield real.kubeconfig
+
+
+@pytest.fixture
+def shell(kubeconfig: Path, tmp_path: Path) -> Shell:
+    return Shell(kubeconfig, tmp_path)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def administrator(kubeconfig: Path) -> AsyncIterator[Client]:
+    async with await Client.connect(kubeconfig=str(kubeconfig), qps=0) as client:
+        yield client
+
+
+async def webhooks(client: Client) -> set[str]:
+    """Names of all webhook configurations."""
+    listed = [*await client.list(MUTATING_WEBHOOKS), *await client.list(VALIDATING_WEBHOOKS)]
+    return {item["metadata"]["name"] for item in listed}
+
+
+async def uids(client: Client) -> dict[str, str]:
+    """UIDs of the CRDs, and of what users made."""
+    listed = [*await client.list(CUSTOM_RESOURCE_DEFINITIONS), *await client.list(JOBS), *await client.list(QUEUES)]
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in listed}
+
+
+async def make_work(client: Client, name: str) -> None:
+    """A queue and a job in it; a webhook that is told of them must not be registered."""
+    await client.create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}})
+    await client.create(JOBS, vcjob(name, queue=name), "default")
+
+
+async def test_a_release_from_install_to_uninstall_keeps_definitions_and_jobs(
+    shell: Shell, administrator: Client
+) -> None:
+    await shell.type("Install")
+    deployments = await administrator.list(DEPLOYMENTS, "volcano-system")
+    assert sorted(item["metadata"]["name"] for item in deployments) == [
+        "stromboli-admission",
+        "stromboli-controllers",
+        "stromboli-scheduler",
+    ]
+    assert len(await webhooks(administrator)) == 7
+    with pytest.raises(ApiError, match="volcano"):
+        await administrator.create(JOBS, vcjob("early"), "default")  # nobody answers reviews here
+    before = await uids(administrator)
+    await shell.type("Upgrade")
+    assert await uids(administrator) == before
+    uninstall, delete_everything = commands("Uninstall")
+    code, output = await shell.run(uninstall)
+    assert code == 0, output
+    assert await webhooks(administrator) == set()
+    assert await administrator.list(DEPLOYMENTS, "volcano-system") == []
+    await make_work(administrator, "kept")
+    before = await uids(administrator)
+    await shell.type("Install")
+    assert await uids(administrator) == before
+    code, output = await shell.run(f"{uninstall}\n{delete_everything}")
+    assert code == 0, output
+    assert await administrator.list(CUSTOM_RESOURCE_DEFINITIONS) == []
+
+
+async def test_moving_over_from_volcano_keeps_definitions_and_jobs(
+    shell: Shell, administrator: Client, tmp_path: Path, stand_in: Callable[[], Path]
+) -> None:
+    code, output = await shell.run(f"helm install volcano {stand_in()} --namespace volcano-system --create-namespace")
+    assert code == 0, output
+    await make_work(administrator, "running")
+    before = await uids(administrator)
+    code, output = await shell.run("helm upgrade volcano charts/stromboli --namespace volcano-system")
+    assert code != 0
+    assert "this upgrade would delete them and every job with them" in output
+    await shell.type("Moving over from Volcano")
+    assert await uids(administrator) == before
+    (scheduler,) = [
+        item
+        for item in await administrator.list(DEPLOYMENTS, "volcano-system")
+        if item["metadata"]["name"] == "volcano-scheduler"
+    ]
+    assert scheduler["spec"]["template"]["spec"]["containers"][0]["command"] == ["stromboli-scheduler"]
+    assert len(await webhooks(administrator)) == 7
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Callable[[], Path]:
+    """Makes a chart shaped like Volcano's where it matters: CRDs are templates, and names are the same."""
+
+    def make() -> Path:
+        chart = tmp_path / "volcano"
+        (chart / "templates").mkdir(parents=True)
+        (chart / "Chart.yaml").write_text("apiVersion: v2\nname: volcano\nversion: 1.15.0\n")
+        (chart / "values.yaml").write_text("custom: {}\n")
+        objects = [*custom_resource_definitions(), _deployment("scheduler"), _deployment("controllers")]
+        for item in objects:
+            (chart / "templates" / f"{item['kind']}-{item['metadata']['name']}.yaml").write_text(yaml.safe_dump(item))
+        return chart
+
+    return make
+
+
+def _deployment(component: str) -> JsonObject:
+    labels = {"app": {"scheduler": "volcano-scheduler", "controllers": "volcano-controller"}[component]}
+    container = {"name": f"volcano-{component}", "image": f"volcanosh/vc-{component}"}
+    return {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "metadata": {"name": f"volcano-{component}", "namespace": "volcano-system", "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def test_the_chart_is_where_the_guide_says() -> None:
+    assert (ROOT / "charts" / "stromboli").resolve() == CHART.resolve()
