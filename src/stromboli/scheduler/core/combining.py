@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
 from typing import Any, Generic, TypeVar
 
+from stromboli.scheduler.core import extensions
+from stromboli.scheduler.core.extensions import BindExtension
 from stromboli.scheduler.core.heaps import Heap, SortKey
 from stromboli.scheduler.core.journal import Books
 from stromboli.scheduler.core.plugin import (
@@ -26,7 +28,7 @@ from stromboli.scheduler.core.plugin import (
     Vote,
 )
 from stromboli.scheduler.core.policy import PluginOption
-from stromboli.scheduler.core.records import Job, Queue, SubJob, Task
+from stromboli.scheduler.core.records import Job, Node, Queue, SubJob, Task
 from stromboli.scheduler.core.tables import Rows
 
 T = TypeVar("T")
@@ -255,7 +257,21 @@ class Combination:
         """What plugins do at the end of the cycle."""
         return [(m.option.name, hook) for m in self._once() if (hook := m.hooks.close) is not None]
 
+    # What follows from a cycle
+
+    def bind_extension(self, task: Task, node: Node) -> BindExtension | None:
+        """What plugins send along with a bind."""
+        return extensions.merged(hook(task, node) for hook in self._extension_hooks)
+
+    def united(self, name: str) -> frozenset[str]:
+        """All names that plugins give in a field of this name, whatever their switches."""
+        return frozenset().union(*(getattr(member.hooks, name) for member in self._once()))
+
     # The tier walk
+
+    @cached_property
+    def _extension_hooks(self) -> list[Callable[[Task, Node], BindExtension | None]]:
+        return [hook for member in self._once() if (hook := member.hooks.bind_extension) is not None]
 
     @cached_property
     def _valid_hooks(self) -> list[Callable[[Job], Invalid | None]]:

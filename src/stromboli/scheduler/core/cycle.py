@@ -19,7 +19,7 @@ from stromboli.scheduler.core.journal import Journal, Statement
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.plugin import Hooks, Plugin
 from stromboli.scheduler.core.policy import PluginOption, Policy
-from stromboli.scheduler.core.records import Job, Phase, Task
+from stromboli.scheduler.core.records import Job, Node, Phase, Task
 from stromboli.scheduler.core.results import Bind, CycleResult, Evict, PodGroupUpdate
 from stromboli.scheduler.core.searching import Searches
 from stromboli.scheduler.core.statuses import TaskStatus
@@ -100,6 +100,8 @@ class Cycle:
         self.view = self._make_view(session_id, shard, shard_mode, options or {})
         self._open_jobs()
         self.combination = Combination(self._open_plugins(plugins), mirror.ledger.changes)
+        mirror.tell_apart(self.combination.united("shape_labels"), self.combination.united("shape_annotations"))
+        mirror.ignore(self.combination.united("own_resources"))
         self.journal = Journal(mirror.ledger, self.combination.books)
         self.searches = Searches(self.view, self.combination, mirror.ledger, self.complain)
         self._invalid: dict[str, str] = {}
@@ -297,7 +299,7 @@ class Cycle:
 
     def _hand_over(self) -> None:
         mirror, result, decisions = self.mirror, self.result, self.journal.decisions
-        result.binds = [Bind(closing.ref(task), node.name) for task, node in decisions.binds]
+        result.binds = [self._bind(task, node) for task, node in decisions.binds]
         for task, reason in decisions.evictions:
             mirror.ledger.reweigh(task, Holding.EVICTED, Holding.RELEASING)
             result.evictions.append(Evict(closing.ref(task), reason, task.job.uid if task.job else ""))
@@ -308,6 +310,12 @@ class Cycle:
         mirror.unsettled = {job.id: job for job in jobs if _may_change(job)}
         mirror.ledger.touched.clear()
         mirror.ledger.changes.clear()
+
+    def _bind(self, task: Task, node: Node) -> Bind:
+        extension = self.combination.bind_extension(task, node)
+        if extension is not None and extension.annotations:
+            task.annotations = {**task.annotations, **extension.annotations}
+        return Bind(closing.ref(task), node.name, extension)
 
 
 def _forget(job: Job) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -435,6 +436,26 @@ class Mirror:
     def delete_object(self, type_: type[core.Object], key: tuple[str, str], uid: str | None = None) -> None:
         """The reverse of ``apply_object``."""
         self.objects.delete(type_, key, uid)
+
+    # What plugins ask for
+
+    def tell_apart(self, labels: frozenset[str], annotations: frozenset[str]) -> None:
+        """Pods that differ in these labels or annotations get different shapes from the next cycle on."""
+        self.shapes.select_on(labels)
+        self.shapes.read_annotations(annotations)
+
+    def ignore(self, resources: frozenset[str]) -> None:
+        """Somebody else accounts for these resources: they weigh nothing any more, here and in objects to come."""
+        new = resources.difference(self.rules.ignored)
+        if not new:
+            return
+        self.rules = replace(self.rules, ignored=frozenset({*self.rules.ignored, *new}))
+        columns = [column for name in new if (column := self.columns.get(name)) is not None]
+        self.shapes.ignore(self.rules, columns)
+        self.nodes.clear_columns(columns)
+        self.job_table.clear_columns(columns)
+        for queue in self.queues.values():
+            queue.allocated[columns] = queue.pending[columns] = 0.0
 
     # Between cycles
 

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.scheduler.core.columns import Floats
+from stromboli.scheduler.core.extensions import BindExtension
 from stromboli.scheduler.core.reasons import Reason
 from stromboli.scheduler.core.tables import Rows
 
@@ -226,8 +227,25 @@ class Hooks:
     on_allocate: Callable[[Task, Node], None] | None = None
     on_deallocate: Callable[[Task, Node], None] | None = None
 
+    bind_extension: Callable[[Task, Node], BindExtension | None] | None = None
+    """What goes along with the bind of a task that the cycle has committed; asked when the cycle hands over."""
+
+    # What the mirror should know from now on; shapes tell pods apart by new keys from the next cycle on.
+    shape_labels: frozenset[str] = frozenset()
+    """Pod labels that node-side hooks read."""
+    shape_annotations: frozenset[str] = frozenset()
+    """Pod annotations that node-side hooks read, as far as arguments or objects decide about them."""
+    own_resources: frozenset[str] = frozenset()
+    """Resources that the plugin accounts for itself: they are in no request and in no node's amounts any more."""
+
     # The end of the cycle, before PodGroup statuses are worked out.
     close: Callable[[], None] | None = None
+
+    # What was decided, for the shell: asked once for every task that is to be bound, after ``close``.
+    bind_extension: Callable[[Task, Node], object | None] | None = None
+    """What this plugin's pre-binder needs to know (``results.Bind.extensions``, under the plugin's name); None: nothing."""
+    bind_annotations: Callable[[Task, Node], Mapping[str, str]] | None = None
+    """Annotations that the Binding adds to the pod, besides those that it has."""
 
 
 class Plugin:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from stromboli.api import core
+from stromboli.scheduler.core.extensions import BindExtension
 from stromboli.scheduler.core.view import JobEvent, Sample
 
 
@@ -30,6 +31,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
     task: TaskRef
     node: str
+    extension: BindExtension | None = None
 
 
 @dataclass(frozen=True, slots=True)

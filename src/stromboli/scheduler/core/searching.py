@@ -507,8 +507,10 @@ class Searches:
         self._known: dict[tuple[int, str], Evaluation] = {}
         hooks: list[Filter | Score] = [one for _, filters in combination.filters for one in filters]
         hooks.extend(combination.scores)
-        scopes = {hook.scope for hook in hooks if hook.reach is not Reach.CLUSTER}
-        self._scope = next((scope for scope in (Scope.TASK, Scope.JOB) if scope in scopes), Scope.SHAPE)
+        narrow = [hook for hook in hooks if hook.reach is not Reach.CLUSTER and hook.scope is not Scope.SHAPE]
+        self._scope = _narrowest(hook.scope for hook in narrow if hook.concerns is None)
+        self._narrow_for_some = [hook for hook in narrow if hook.concerns is not None]
+        self._scopes: dict[int, Scope] = {}
 
     def of(self, task: Task) -> Evaluation:
         """The current evaluation for a task."""
@@ -524,10 +526,23 @@ class Searches:
         return evaluation
 
     def _key(self, task: Task, shape: Shape) -> tuple[int, str]:
-        match self._scope:
+        match self._scope_for(task) if self._narrow_for_some else self._scope:
             case Scope.SHAPE:
                 return shape.index, ""
             case Scope.JOB:
                 return shape.index, task.job_id
             case Scope.TASK:
                 return shape.index, task.uid
+
+    def _scope_for(self, task: Task) -> Scope:
+        """On what the answers for a shape depend, given whom each hook concerns."""
+        scope = self._scopes.get(task.shape.index)
+        if scope is None:
+            concerned = (hook.scope for hook in self._narrow_for_some if hook.concerns and hook.concerns(task))
+            scope = self._scopes[task.shape.index] = _narrowest([self._scope, *concerned])
+        return scope
+
+
+def _narrowest(scopes: Iterable[Scope]) -> Scope:
+    given = set(scopes)
+    return next((scope for scope in (Scope.TASK, Scope.JOB) if scope in given), Scope.SHAPE)

@@ -7,7 +7,7 @@ are made anew: ``epoch`` moves and tasks get their shape again when a cycle next
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -63,6 +63,17 @@ class Shapes:
         """Pads all shapes after new resource columns."""
         for shape in self._by_content.values():
             shape.request = widened(shape.request, self._columns.width)
+            shape.delta.clear()
+
+    def ignore(self, rules: RequestRules, columns: Sequence[int]) -> None:
+        """Requests are computed by these rules from now on; what known shapes have in these columns is dropped."""
+        self._rules = rules
+        dropped = list(columns)
+        for shape in self._by_content.values():
+            shape.request[dropped] = 0.0
+            shape.requested = tuple(column for column in shape.requested if column not in dropped)
+            shape.compared = tuple(column for column in shape.compared if column not in dropped)
+            shape.row_request = tuple((column, float(shape.request[column])) for column in shape.requested)
             shape.delta.clear()
 
     def prune(self, used: Iterable[Shape]) -> None:

@@ -7,7 +7,7 @@ dead row that ``compact`` removes between cycles. Writers append to ``log``; rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
@@ -162,6 +162,10 @@ class NodeTable:
         """Makes room for more resource columns."""
         self._state = widened(self._state, width)
 
+    def clear_columns(self, columns: Sequence[int]) -> None:
+        """Nothing is listed, used or asked for in these columns any more."""
+        self._state[:, :, list(columns)] = 0.0
+
     def compact(self) -> Rows:
         """Removes dead rows, keeping order; answers for each old row its new one, or -1."""
         keep = np.nonzero(self.live)[0]
@@ -229,6 +233,11 @@ class JobTable:
         for name in ("allocated", "minimum", "gated"):
             setattr(self, name, widened(getattr(self, name), width))
         self.minimum_named = widened(self.minimum_named.astype(np.float64), width).astype(bool)
+
+    def clear_columns(self, columns: Sequence[int]) -> None:
+        """Nothing is asked for in these columns any more."""
+        for array in (self.allocated, self.minimum, self.gated, self.minimum_named):
+            array[:, list(columns)] = 0
 
     def _clear(self, row: int) -> None:
         for array in (self.allocated, self.minimum, self.gated):
