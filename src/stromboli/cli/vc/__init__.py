@@ -1,0 +1,1 @@
+"""vcctl, the short commands and the kubectl plugins (spec 08 sections 1 to 3)."""
