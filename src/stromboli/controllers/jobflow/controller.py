@@ -106,7 +106,8 @@ class JobFlowController:
         self._controller.enqueue(json.key_of(flow))
 
     def _changed(self, old: JsonObject, new: JsonObject) -> None:
-        if old.get("spec") != new.get("spec") or _phase(old) != _phase(new):
+        succeeded = _phase(old) != _phase(new) == JobFlowPhase.SUCCEED
+        if old.get("spec") != new.get("spec") or succeeded:  # other changes of the status are our own
             self._seen(new)
 
     def _job_seen(self, job: JsonObject) -> None:
