@@ -16,7 +16,7 @@ from typing import Protocol
 from stromboli.api.kinds import PODS
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import KubeError
+from stromboli.kube.errors import ApiError, KubeError, ServerError
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core.results import Bind, TaskRef
@@ -42,8 +42,42 @@ class PreBinder(Protocol):
         ...
 
     async def pre_bind(self, bind: Bind) -> None:
-        """Return when everything is there. Raises PreBindError."""
+        """Return when everything is there. Raises PreBindError; what it had done by then is undone."""
         ...
+
+    async def roll_back(self, bind: Bind) -> None:
+        """Undo what ``pre_bind`` did: the pod is not bound after all. Never raises."""
+        ...
+
+
+class PreBinders:
+    """Several pre-binders as one: in order, and rolled back in reverse order (spec 04 section 19)."""
+
+    def __init__(self, *pre_binders: PreBinder) -> None:
+        self._pre_binders = pre_binders
+
+    def needs(self, bind: Bind) -> bool:
+        """Whether the pod needs anything of any of them."""
+        return any(each.needs(bind) for each in self._pre_binders)
+
+    async def pre_bind(self, bind: Bind) -> None:
+        """One after the other. At the first failure those before it are rolled back."""
+        done: list[PreBinder] = []
+        try:
+            for each in self._pre_binders:
+                if each.needs(bind):
+                    await each.pre_bind(bind)
+                    done.append(each)
+        except Exception:
+            for each in reversed(done):
+                await each.roll_back(bind)
+            raise
+
+    async def roll_back(self, bind: Bind) -> None:
+        """All that the pod needed, the last first."""
+        for each in reversed(self._pre_binders):
+            if each.needs(bind):
+                await each.roll_back(bind)
 
 
 class BindOutcomes(Protocol):
@@ -131,7 +165,8 @@ class Binder:
                 await self._not_prepared(order, PreBindError(f"{type(error).__name__}: {error}"))
             else:
                 self._outcomes.prepared(order.bind, self._clock.monotonic() - started)
-                await self._bind(order)
+                if not await self._bind(order):
+                    await pre_binder.roll_back(order.bind)
             self._slow.task_done()
 
     async def _not_prepared(self, order: _Order, error: PreBindError) -> None:
@@ -152,7 +187,8 @@ class Binder:
             orders.append(self._queue.get_nowait())
         return orders
 
-    async def _bind(self, order: _Order) -> None:
+    async def _bind(self, order: _Order) -> bool:
+        """False when the server has certainly not bound the pod."""
         bind = order.bind
         started = self._clock.monotonic()
         try:
@@ -163,6 +199,7 @@ class Binder:
             self._outcomes.took(self._clock.monotonic() - started)
             self._outcomes.refused(bind, order.cycle, error)
             await self._make_known(bind, f"failed to bind to node {bind.node}: {error}")
+            return _may_be_carried_out(error)
         except Exception as error:  # a defect here must cost one bind, not the worker
             log.exception("bind of %s to %s failed unexpectedly", bind.task.key, bind.node)
             self._outcomes.refused(bind, order.cycle, error)
@@ -170,6 +207,7 @@ class Binder:
             self._outcomes.took(self._clock.monotonic() - started)
             self._outcomes.bound(bind, order.cycle)
             self._events.pod(bind.task, "Normal", "Scheduled", f"Successfully assigned {bind.task.key} to {bind.node}")
+        return True
 
     async def _make_known(self, bind: Bind, message: str) -> None:
         log.warning("%s: %s", bind.task.key, message)
@@ -177,12 +215,20 @@ class Binder:
         await self._conditions.unscheduled(bind.task, "SchedulerError", message)
 
 
+def _may_be_carried_out(error: KubeError) -> bool:
+    """Whether a failed request may have had its effect all the same."""
+    return not isinstance(error, ApiError) or isinstance(error, ServerError)
+
+
 def binding(bind: Bind) -> JsonObject:
     """The body of a bind; the UID makes sure that it is this pod and not another of its name."""
     task: TaskRef = bind.task
+    metadata: JsonObject = {"namespace": task.namespace, "name": task.name, "uid": task.uid}
+    if bind.annotations:
+        metadata["annotations"] = dict(bind.annotations)
     return {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"namespace": task.namespace, "name": task.name, "uid": task.uid},
+        "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }

@@ -66,6 +66,9 @@ class VolumeBinder:
         except (VolumeProblem, KubeError) as error:
             raise PreBindError(f"binding volumes: {error}") from error
 
+    async def roll_back(self, bind: Bind) -> None:
+        """Nothing: volumes once bound stay with their claims, and are there when the pod is tried again."""
+
     def _claims(self, task: Task) -> PodClaims:
         claims = volumes.claims_of(
             task.namespace, task.name, task.uid, task.shape.pod.spec.volumes, self._mirror.objects

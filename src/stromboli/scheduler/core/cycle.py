@@ -315,7 +315,7 @@ class Cycle:
         extension = self.combination.bind_extension(task, node)
         if extension is not None and extension.annotations:
             task.annotations = {**task.annotations, **extension.annotations}
-        return Bind(closing.ref(task), node.name, extension)
+        return Bind(closing.ref(task), node.name, extension, task.annotations)
 
 
 def _forget(job: Job) -> None:

@@ -241,12 +241,6 @@ class Hooks:
     # The end of the cycle, before PodGroup statuses are worked out.
     close: Callable[[], None] | None = None
 
-    # What was decided, for the shell: asked once for every task that is to be bound, after ``close``.
-    bind_extension: Callable[[Task, Node], object | None] | None = None
-    """What this plugin's pre-binder needs to know (``results.Bind.extensions``, under the plugin's name); None: nothing."""
-    bind_annotations: Callable[[Task, Node], Mapping[str, str]] | None = None
-    """Annotations that the Binding adds to the pod, besides those that it has."""
-
 
 class Plugin:
     """Base of all plugins.

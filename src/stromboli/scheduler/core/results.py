@@ -32,6 +32,8 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     task: TaskRef
     node: str
     extension: BindExtension | None = None
+    annotations: Mapping[str, str] = {}
+    """All annotations of the pod, those of the extension included (spec 04 section 19)."""
 
 
 @dataclass(frozen=True, slots=True)
