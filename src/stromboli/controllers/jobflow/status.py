@@ -38,11 +38,12 @@ def compose(view: View, *, now: float) -> JsonObject:
         ValueError: the flow's phase is none.
     """
     jobs = _in_order(view)
+    phase = next_phase(view.flow.status.state.phase, [view.phase_of(step) for step in view.steps])
     return {
         **_lists(jobs),
         "conditions": {job.name: _condition(job) for job in jobs},
         "jobStatusList": _entries(view, jobs, now),
-        "state": {"phase": next_phase(view.flow.status.state.phase, [view.phase_of(step) for step in view.steps])},
+        "state": {"phase": str(phase)},  # the wire knows no enumerations
     }
 
 
