@@ -1,8 +1,25 @@
-"""Dynamic resource allocation: device claims as the scheduler counts them (spec 04 section 9.4)."""
+"""Dynamic resource allocation: claims, classes and the devices that drivers publish (spec 04 section 9.4, 06 section
+17.10).
+"""
 
 from __future__ import annotations
 
+import msgspec
+
+from stromboli.api.core.affinities import NodeSelector
 from stromboli.api.core.meta import Object, ObjectMeta, ResourceList, Struct
+
+
+class CELDeviceSelector(Struct, frozen=True, kw_only=True):
+    """An expression over ``device``."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Struct, frozen=True, kw_only=True):
+    """A condition on devices; None stands for a kind of selector that is not known here."""
+
+    cel: CELDeviceSelector | None = None
 
 
 class DeviceCapacityRequests(Struct, frozen=True, kw_only=True):
@@ -15,22 +32,60 @@ class ExactDeviceRequest(Struct, frozen=True, kw_only=True):
     """A request for ``count`` devices of one class; a count of 0 means 1."""
 
     device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool = False
+    capacity: DeviceCapacityRequests | None = None
+
+
+class DeviceSubRequest(Struct, frozen=True, kw_only=True):
+    """One of several alternatives."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: int = 0
     capacity: DeviceCapacityRequests | None = None
 
 
 class DeviceRequest(Struct, frozen=True, kw_only=True):
-    """A named request, exact or a list of alternatives of which only the presence is read."""
+    """A named request, exact or a list of alternatives in order of preference."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(Struct, frozen=True, kw_only=True):
+    """What the devices of some requests (none named: of all) must have in common or must not."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class OpaqueDeviceConfiguration(Struct, frozen=True, kw_only=True):
+    """Parameters that only a driver understands."""
+
+    driver: str = ""
+    parameters: object = None
+
+
+class DeviceConfiguration(Struct, frozen=True, kw_only=True):
+    """Configuration of a class, or of a claim for some of its requests (none named: for all)."""
+
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceClaim(Struct, frozen=True, kw_only=True):
     """The devices part of a claim."""
 
     requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(Struct, frozen=True, kw_only=True):
@@ -46,19 +101,30 @@ class AllocatedDevice(Struct, frozen=True, kw_only=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    admin_access: bool | None = None
     consumed_capacity: ResourceList = {}
 
 
+class AllocatedConfiguration(Struct, frozen=True, kw_only=True):
+    """Configuration that goes along with devices; ``source`` is ``FromClass`` or ``FromClaim``."""
+
+    source: str = ""
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
 class DeviceResults(Struct, frozen=True, kw_only=True):
-    """The devices given."""
+    """The devices given, and how they are to be configured."""
 
     results: tuple[AllocatedDevice, ...] = ()
+    config: tuple[AllocatedConfiguration, ...] = ()
 
 
 class DeviceAllocation(Struct, frozen=True, kw_only=True):
-    """An allocation of a claim."""
+    """An allocation of a claim, and the nodes where it can be used (None: everywhere)."""
 
     devices: DeviceResults = DeviceResults()
+    node_selector: NodeSelector | None = None
 
 
 class ResourceClaimConsumer(Struct, frozen=True, kw_only=True):
@@ -97,5 +163,69 @@ class ResourceClaimTemplate(Object, frozen=True, kw_only=True):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
+class DeviceClassSpec(Struct, frozen=True, kw_only=True):
+    """``spec`` of a device class."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
+
+
 class DeviceClass(Object, frozen=True, kw_only=True):
-    """A device class; only its name is read."""
+    """A device class: what all its devices have in common."""
+
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceAttribute(Struct, frozen=True, kw_only=True):
+    """A value of one of four types."""
+
+    int_value: int | None = msgspec.field(default=None, name="int")
+    bool_value: bool | None = msgspec.field(default=None, name="bool")
+    string: str | None = None
+    version: str | None = None
+
+
+class DeviceCapacity(Struct, frozen=True, kw_only=True):
+    """An amount that a device has."""
+
+    value: str | int | float = 0
+
+
+class DeviceCounterConsumption(Struct, frozen=True, kw_only=True):
+    """What a device takes of counters that it shares with others; only the presence is read."""
+
+    counter_set: str = ""
+
+
+class Device(Struct, frozen=True, kw_only=True):
+    """A device as its driver publishes it. Attribute and capacity names without a domain are in the driver's."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = {}
+    capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+
+
+class ResourcePool(Struct, frozen=True, kw_only=True):
+    """The pool that a slice is a part of."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class ResourceSliceSpec(Struct, frozen=True, kw_only=True):
+    """``spec`` of a slice: devices, and from which nodes they can be used."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    devices: tuple[Device, ...] = ()
+
+
+class ResourceSlice(Object, frozen=True, kw_only=True):
+    """A part of a pool of devices."""
+
+    spec: ResourceSliceSpec = ResourceSliceSpec()

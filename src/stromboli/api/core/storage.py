@@ -44,6 +44,21 @@ class CSISource(Struct, frozen=True, kw_only=True):
     volume_handle: str = ""
 
 
+class InTreeDisk(Struct, frozen=True, kw_only=True):
+    """A volume of a storage system that Kubernetes once knew itself; each has one of these fields."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    pd_name: str = ""
+    disk_name: str = ""
+    share_name: str = ""
+    volume_path: str = ""
+
+    @property
+    def id(self) -> str:
+        """Whatever tells it from others of its system."""
+        return self.volume_id or self.pd_name or self.disk_name or self.share_name or self.volume_path
+
+
 class VolumeNodeAffinity(Struct, frozen=True, kw_only=True):
     """The nodes from which a volume can be reached."""
 
@@ -60,6 +75,13 @@ class PersistentVolumeSpec(Struct, frozen=True, kw_only=True):
     volume_mode: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSISource | None = None
+    aws_elastic_block_store: InTreeDisk | None = None
+    azure_disk: InTreeDisk | None = None
+    azure_file: InTreeDisk | None = None
+    cinder: InTreeDisk | None = None
+    gce_persistent_disk: InTreeDisk | None = None
+    portworx_volume: InTreeDisk | None = None
+    vsphere_volume: InTreeDisk | None = None
     volume_attributes_class_name: str | None = None
 
 
@@ -124,6 +146,38 @@ class CSINode(Object, frozen=True, kw_only=True):
     """The CSI drivers of a node; it has the node's name."""
 
     spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Struct, frozen=True, kw_only=True):
+    """``spec`` of a driver."""
+
+    storage_capacity: bool = False
+
+
+class CSIDriver(Object, frozen=True, kw_only=True):
+    """A CSI driver, and whether it tells how much it can still provision."""
+
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class VolumeAttachmentSource(Struct, frozen=True, kw_only=True):
+    """The volume that is attached."""
+
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Struct, frozen=True, kw_only=True):
+    """``spec`` of an attachment."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(Object, frozen=True, kw_only=True):
+    """A volume attached to a node, or about to be."""
+
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
 
 
 class CSIStorageCapacity(Object, frozen=True, kw_only=True):
