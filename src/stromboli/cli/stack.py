@@ -27,6 +27,11 @@ STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 CLUSTER, WEBHOOKS, CONTROLLERS, SCHEDULER = "localcluster", "webhooks", "controllers", "scheduler"
 PROCESSES = (WEBHOOKS, CONTROLLERS, SCHEDULER)
+ADMISSIONS = (
+    "/jobs/mutate,/jobs/validate,/podgroups/mutate,/podgroups/validate,/queues/mutate,/queues/validate,"
+    "/pods/mutate,/pods/validate,/jobflows/validate,/cronjobs/validate,/hypernodes/validate"
+)
+"""On one machine everything is judged; the admission server by itself has the shorter list of the original."""
 
 
 class StackError(Exception):
@@ -177,6 +182,7 @@ class Stack:
                 f"--port={port}",
                 f"--webhook-url=https://127.0.0.1:{port}",
                 f"--certificate-dir={self.options.directory / 'webhook-certificates'}",
+                f"--enabled-admission={ADMISSIONS}",
             ]
         arguments = ["--leader-elect=false", "--enable-metrics", f"--listen-address=127.0.0.1:{free_port()}"]
         if name == SCHEDULER:

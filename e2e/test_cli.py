@@ -1,0 +1,111 @@
+"""vcctl, the short commands and the kubectl plugins against a whole control plane, as the programs they are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import Cluster, eventually
+from stromboli.api.kinds import QUEUES
+
+BIN = Path(sys.executable).parent
+KUBECTL = shutil.which("kubectl")
+
+
+class Shell:
+    """Runs programs with the cluster's kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.namespace = namespace
+        path = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": path}
+
+    async def run(self, *words: str) -> tuple[int, str, str]:
+        """Exit code, standard output and standard error."""
+        process = await asyncio.create_subprocess_exec(
+            *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=self._environment
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        return process.returncode or 0, out.decode(), err.decode()
+
+    async def ok(self, *words: str) -> str:
+        """Standard output of a program that must succeed."""
+        code, out, err = await self.run(*words)
+        assert code == 0, f"{' '.join(words)}: exit {code}\n{out}\n{err}"
+        return out
+
+
+@pytest.fixture
+def shell(kubeconfig: Path, cluster: Cluster) -> Shell:
+    return Shell(kubeconfig, cluster.namespace)
+
+
+async def test_a_job_from_run_to_delete(shell: Shell, cluster: Cluster) -> None:
+    where = ("-n", shell.namespace)
+    assert await shell.ok("vcctl", "job", "run", "-N", "sim", "-r", "2", "-m", "2", *where) == (
+        "run job sim successfully\n"
+    )
+    await cluster.phase_is("sim", "Running", "Completed")
+    header, row = (await shell.ok("vcctl", "job", "list", *where)).splitlines()
+    assert header.split()[:3] == ["Name", "Creation", "Phase"]
+    assert row.split()[0] == "sim"
+    view = await shell.ok("vcctl", "job", "view", "-N", "sim", *where)
+    assert "Kind:       \tJob\n" in view
+    assert "Events:" in view
+    assert await shell.ok("vcctl", "job", "delete", "-N", "sim", *where) == "delete job sim successfully\n"
+    assert await shell.ok("vcctl", "job", "list", *where) == "No resources found\n"
+
+
+async def test_suspending_and_resuming(shell: Shell, cluster: Cluster) -> None:
+    await shell.ok("vsub", "-n", "long", "-N", shell.namespace, "-c", "sleep 300")
+    await cluster.phase_is("long", "Running")
+    assert await shell.ok("vsuspend", "-n", "long", "-N", shell.namespace) == ""
+    await cluster.phase_is("long", "Aborted")
+    assert await shell.ok("vresume", "-n", "long", "-N", shell.namespace) == ""
+    await cluster.phase_is("long", "Running")
+    assert (await shell.ok("vjobs", "-N", shell.namespace)).splitlines()[1].split()[2] == "Running"
+    assert await shell.ok("vcancel", "-n", "long", "-N", shell.namespace) == "cancel job long successfully\n"
+
+
+async def test_a_queue_from_create_to_delete(shell: Shell, cluster: Cluster) -> None:
+    name = f"queue-of-{os.getpid()}"
+    assert await shell.ok("vcctl", "queue", "create", "-n", name, "-w", "3") == ""
+    await eventually(lambda: cluster.queue(name), lambda seen: seen["status"]["state"] == "Open")
+    await shell.ok("vcctl", "queue", "operate", "-n", name, "-a", "update", "-w", "5")
+    assert (await shell.ok("vcctl", "queue", "get", "-n", name)).splitlines()[1].split()[:3] == [name, "5", "Open"]
+    await shell.ok("vcctl", "queue", "operate", "-n", name, "-a", "close")
+    await eventually(lambda: cluster.queue(name), lambda seen: seen["status"]["state"] == "Closed")
+    assert await shell.ok("vcctl", "queue", "delete", "-n", name) == ""
+    await cluster.gone(QUEUES, name)
+
+
+async def test_a_refusal_is_told_with_its_reason(shell: Shell) -> None:
+    code, out, err = await shell.run("vcctl", "job", "run", "-N", "x", "-r", "1", "-m", "2", "-n", shell.namespace)
+    assert (code, out) == (255, "")
+    assert err.startswith("Failed to run job: ")
+    assert "'minAvailable' should not be greater than total replicas in tasks" in err
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+class TestKubectl:
+    """kubectl finds both plugins on the PATH and hands the words over."""
+
+    async def test_create_vcjob(self, shell: Shell, cluster: Cluster) -> None:
+        out = await shell.ok(
+            "kubectl", "create", "vcjob", "train", "--image=busybox", "--replicas=3", "--requests=cpu=100m",
+            "-n", shell.namespace, "--", "sleep", "1",
+        )  # fmt: skip
+        assert out == "job.batch.volcano.sh/train created\n"
+        job = await cluster.phase_is("train", "Running", "Completed")
+        assert job["spec"]["minAvailable"] == 3
+
+    async def test_vc_is_vcctl(self, shell: Shell) -> None:
+        assert await shell.ok("kubectl", "vc", "job", "list", "-n", shell.namespace) == "No resources found\n"
+        code, _, err = await shell.run("kubectl", "vc", "job", "lst")
+        assert code == 1
+        assert "did you mean 'list'?" in err
