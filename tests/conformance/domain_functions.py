@@ -407,7 +407,7 @@ def _names(mirror: Mirror, view: HyperNodeView, name: str) -> list[str]:
 
 def differences(case: JsonObject) -> list[str] | None:
     """What differs, or None when nobody judges this function."""
-    found = JUDGES.get(case.get("fn", ""))
+    found = JUDGES.get(case.get("fn") or case["source"]["func"])
     if found is None:
         return None
     # A judge may keep parts of the case; the case itself must stay as it was read.

@@ -34,6 +34,8 @@ COMPLETE = (
     "plugins-network-topology-aware.sessions.json",
     "plugins-nodegroup.sessions.json",
     "plugins-nodeorder.sessions.json",
+    "plugins-numaaware-policy.functions.json",
+    "plugins-numaaware-provider-cpumanager.functions.json",
     "plugins-overcommit.sessions.json",
     "plugins-predicates.sessions.json",
     "plugins-proportion.sessions.json",

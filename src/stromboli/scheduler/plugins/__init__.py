@@ -13,6 +13,7 @@ from stromboli.scheduler.plugins.gang import Gang
 from stromboli.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.scheduler.plugins.nodegroup import NodeGroup
 from stromboli.scheduler.plugins.nodeorder import NodeOrder
+from stromboli.scheduler.plugins.numaaware import NumaAware
 from stromboli.scheduler.plugins.overcommit import Overcommit
 from stromboli.scheduler.plugins.pdb import DisruptionBudgets
 from stromboli.scheduler.plugins.predicates import Predicates
@@ -38,6 +39,7 @@ PLUGINS: tuple[type[Plugin], ...] = (
     NetworkTopologyAware,
     NodeGroup,
     NodeOrder,
+    NumaAware,
     Overcommit,
     Predicates,
     Priority,
