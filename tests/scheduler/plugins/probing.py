@@ -115,13 +115,12 @@ class Probe:
             queue = self.cycle.view.queues[name]
             if "overused" in answers and not _panicked(answers["overused"]):
                 yield from differ(f"overused {name}", answers["overused"], self.combination.overused(queue))
-            for what, ask in (
-                ("allocatable", lambda task, queue=queue: self.combination.allocatable(queue, task)),
-                ("preemptive", lambda task, queue=queue: self.combination.preemptive(queue, [task])),
-            ):
-                for key, answer in (answers.get(what) or {}).items():
-                    if not _panicked(answer):
-                        yield from differ(f"{what} {name} {key}", answer, ask(self.tasks[key]))
+            for key, answer in _known(answers.get("allocatable") or {}).items():
+                got = self.combination.allocatable(queue, self.tasks[key])
+                yield from differ(f"allocatable {name} {key}", answer, got)
+            for key, answer in _known(answers.get("preemptive") or {}).items():
+                got = self.combination.preemptive(queue, [self.tasks[key]])
+                yield from differ(f"preemptive {name} {key}", answer, got)
 
     # Nodes
 

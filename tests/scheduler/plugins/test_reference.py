@@ -1,0 +1,143 @@
+"""The array code of predicates, nodeorder and binpack agrees with the slow reference on random clusters.
+
+Asked twice: right after opening, and through the evaluations of actions while pods are placed one after the other, so
+that what is kept and brought up to date is compared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from stromboli.api import core
+from stromboli.scheduler.core.journal import Statement
+from stromboli.scheduler.core.plugin import PlacementRefused
+from stromboli.testing.builders import pod_group, queue
+from tests.scheduler.plugins import reference
+from tests.scheduler.plugins.clusters import Scene, scenes
+from tests.scheduler.plugins.sessions import Session, allowed_rows, option, totals
+
+NAMESPACE_LABELS = {"ns": {"t": "1"}, "other": {}}
+WEIGHTS = {"cpu": 2, "memory": 1, "nvidia.com/gpu": 3}
+BINPACK = option(
+    "binpack",
+    {
+        "binpack.weight": 5,
+        "binpack.cpu": 2,
+        "binpack.memory": 1,
+        "binpack.resources": "nvidia.com/gpu",
+        "binpack.resources.nvidia.com/gpu": 3,
+    },
+)
+
+many = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def session(scene: Scene, *plugins: str) -> Session:
+    namespaces = [
+        core.Namespace(metadata=core.ObjectMeta(name=name, labels=dict(labels)))
+        for name, labels in NAMESPACE_LABELS.items()
+    ]
+    groups = [pod_group("g").build(), pod_group("h", "other").build()]
+    chosen = [BINPACK if name == "binpack" else name for name in plugins]
+    return Session(
+        [queue().build()], namespaces, scene.nodes, groups, scene.placed, scene.pending, plugins=["gang", *chosen]
+    )
+
+
+def cluster(scene: Scene) -> reference.Cluster:
+    found = reference.Cluster({node.name: node for node in scene.nodes}, {}, NAMESPACE_LABELS)
+    for pod in scene.placed:
+        found.placed.setdefault(pod.spec.node_name, []).append(pod)
+    return found
+
+
+def expected_refusals(pod: core.Pod, known: reference.Cluster) -> Mapping[str, list[str]]:
+    answers = {name: reference.refusals(pod, node, known) for name, node in known.nodes.items()}
+    return {name: texts for name, texts in answers.items() if texts}
+
+
+@many
+@given(scenes())
+def test_filters_refuse_the_same_nodes_for_the_same_reasons(scene: Scene) -> None:
+    opened, known = session(scene, "predicates"), cluster(scene)
+    for pod in scene.pending:
+        assert opened.refusals(pod.name) == expected_refusals(pod, known)
+
+
+@many
+@given(scenes())
+def test_scores_are_those_of_the_reference(scene: Scene) -> None:
+    known, nodes = cluster(scene), scene.nodes
+    opened, packed = session(scene, "nodeorder"), session(scene, "binpack")
+    for pod in scene.pending:
+        want = dict(zip([node.name for node in nodes], reference.node_order(pod, nodes, known), strict=True))
+        assert opened.scores(pod.name) == pytest.approx(want)
+        packing = {node.name: reference.bin_pack(pod, node, known, WEIGHTS, 5) for node in nodes}
+        assert packed.scores(pod.name) == pytest.approx(packing, abs=0.051)
+
+
+@many
+@given(scenes())
+def test_answers_follow_the_placements_of_the_cycle(scene: Scene) -> None:
+    opened, known = session(scene, "predicates", "nodeorder", "binpack"), cluster(scene)
+    for pod in scene.pending:
+        check(opened, pod, known)
+        statement = opened.cycle.statement()
+        if place_anywhere(opened, statement, pod, known):
+            for other in scene.pending:
+                check(opened, other, known)
+
+
+@many
+@given(scenes())
+def test_a_placement_that_is_undone_leaves_no_trace_in_the_answers(scene: Scene) -> None:
+    opened, known = session(scene, "predicates", "nodeorder", "binpack"), cluster(scene)
+    first = scene.pending[0]
+    check(opened, first, known)
+    statement = opened.cycle.statement()
+    for pod in scene.pending:
+        place_anywhere(opened, statement, pod, known)
+    for pod in scene.placed:
+        task = opened.task(pod.name)
+        if not pod.deleting and task.node is not None:
+            statement.evict(task, "test")
+    check_answers_exist(opened, first)
+    statement.discard()
+    for pod in scene.pending:
+        check(opened, pod, cluster(scene))
+
+
+def place_anywhere(opened: Session, statement: Statement, pod: core.Pod, known: reference.Cluster) -> bool:
+    """Puts a pod on the first node that has the resources, filters or not."""
+    task = opened.task(pod.name)
+    for node in known.nodes.values():
+        try:
+            statement.allocate(task, opened.node(node.name))
+        except PlacementRefused:
+            continue
+        known.placed.setdefault(node.name, []).append(pod)
+        return True
+    return False
+
+
+def check(opened: Session, pod: core.Pod, known: reference.Cluster) -> None:
+    refused = expected_refusals(pod, known)
+    allowed = [name for name in known.nodes if name not in refused]
+    assert allowed_rows(opened, pod.name) == set(allowed)
+    nodes = [known.nodes[name] for name in allowed]
+    want = [
+        order + reference.bin_pack(pod, node, known, WEIGHTS, 5)
+        for order, node in zip(reference.node_order(pod, nodes, known), nodes, strict=True)
+    ]
+    assert totals(opened, pod.name, allowed) == pytest.approx(dict(zip(allowed, want, strict=True)))
+
+
+def check_answers_exist(opened: Session, pod: core.Pod) -> None:
+    names = [node.name for node in opened.view.node_list if node is not None]
+    assert set(totals(opened, pod.name, names)) == set(names)
+    assert allowed_rows(opened, pod.name) <= set(names)
