@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ MODULES = Path(__file__).parent / "modules"
 CACHE = Path(__file__).parents[2] / ".stromboli" / "bin"
 BUILD_SECONDS = 3600.0
 KUBERNETES_VERSION = "1.34.4"
+MAJOR, MINOR = KUBERNETES_VERSION.split(".")[:2]
 
 Say = Callable[[str], None]
 
@@ -57,11 +58,29 @@ class Binary:
         return state.hexdigest()
 
 
+def _values(values: Mapping[str, str]) -> str:
+    """Linker flags that set variables; upstream's own builds set these, and without them versions are empty or old."""
+    return " ".join(f"-X {name}={value}" for name, value in values.items())
+
+
 def _kubernetes(name: str) -> Binary:
-    major, minor, _ = KUBERNETES_VERSION.split(".")
-    values = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
-    flags = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items())
-    return Binary(name, "kubernetes", f"./{name}", flags)
+    package = "k8s.io/component-base/version"
+    values = {
+        f"{package}.gitVersion": f"v{KUBERNETES_VERSION}",
+        f"{package}.gitMajor": MAJOR,
+        f"{package}.gitMinor": MINOR,
+    }
+    return Binary(name, "kubernetes", f"./{name}", _values(values))
+
+
+def _helm() -> Binary:
+    packages = ("pkg/lint/rules", "pkg/chartutil")
+    values = {
+        f"helm.sh/helm/v3/{package}.k8sVersion{part}": value
+        for package in packages
+        for part, value in (("Major", MAJOR), ("Minor", MINOR))
+    }
+    return Binary("helm", "helm", "helm.sh/helm/v3/cmd/helm", _values(values))
 
 
 BINARIES = {
@@ -71,7 +90,7 @@ BINARIES = {
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
         Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-        Binary("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+        _helm(),
     )
 }
 
