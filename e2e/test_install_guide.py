@@ -160,7 +160,8 @@ async def test_a_release_from_install_to_uninstall_keeps_definitions_and_jobs(
 async def test_moving_over_from_volcano_keeps_definitions_and_jobs(
     shell: Shell, administrator: Client, tmp_path: Path, stand_in: Callable[[], Path]
 ) -> None:
-    code, output = await shell.run(f"helm install volcano {stand_in()} --namespace volcano-system --create-namespace")
+    install = f"helm install volcano {stand_in()} --namespace volcano-system --create-namespace"
+    code, output = await shell.run(f"{install} --set custom.scheduler_log_level=5")
     assert code == 0, output
     await make_work(administrator, "running")
     before = await uids(administrator)
@@ -174,7 +175,9 @@ async def test_moving_over_from_volcano_keeps_definitions_and_jobs(
         for item in await administrator.list(DEPLOYMENTS, "volcano-system")
         if item["metadata"]["name"] == "volcano-scheduler"
     ]
-    assert scheduler["spec"]["template"]["spec"]["containers"][0]["command"] == ["stromboli-scheduler"]
+    (container,) = scheduler["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["stromboli-scheduler"]
+    assert "-v=5" in container["args"]
     assert len(await webhooks(administrator)) == 7
 
 
@@ -187,7 +190,7 @@ def stand_in(tmp_path: Path) -> Callable[[], Path]:
         (chart / "templates").mkdir(parents=True)
         (chart / "Chart.yaml").write_text("apiVersion: v2\nname: volcano\nversion: 1.15.0\n")
         (chart / "values.yaml").write_text("custom: {}\n")
-        objects = [*custom_resource_definitions(), _deployment("scheduler"), _deployment("controllers")]
+        objects = [*custom_resource_definitions(), *map(_deployment, ("scheduler", "controllers")), *_webhooks()]
         for item in objects:
             (chart / "templates" / f"{item['kind']}-{item['metadata']['name']}.yaml").write_text(yaml.safe_dump(item))
         return chart
@@ -208,6 +211,34 @@ def _deployment(component: str) -> JsonObject:
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
     }
+
+
+def _webhooks() -> list[JsonObject]:
+    """Two configurations of the known names, whose failures are ignored: nobody answers here."""
+    rule = {
+        "apiGroups": [JOBS.group],
+        "apiVersions": [JOBS.version],
+        "resources": [JOBS.plural],
+        "operations": ["CREATE"],
+    }
+    return [
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": f"volcano-admission-service-jobs-{verb}"},
+            "webhooks": [
+                {
+                    "name": f"{verb}job.volcano.sh",
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "failurePolicy": "Ignore",
+                    "clientConfig": {"service": {"name": "volcano-admission-service", "namespace": "volcano-system"}},
+                    "rules": [rule],
+                }
+            ],
+        }
+        for verb, kind in (("mutate", MUTATING_WEBHOOKS), ("validate", VALIDATING_WEBHOOKS))
+    ]
 
 
 def test_the_chart_is_where_the_guide_says() -> None:
