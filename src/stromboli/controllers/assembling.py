@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from stromboli.api import names
 from stromboli.controllers import selection
 from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.garbagecollector.controller import GarbageCollector
+from stromboli.controllers.hypernode.controller import HyperNodeController
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.jobflow.controller import JobFlowController
@@ -128,6 +131,16 @@ def _job_template(parts: Parts) -> Runnable | None:
     )
 
 
+def _hyper_node(parts: Parts) -> Runnable | None:
+    return HyperNodeController(
+        parts.client,
+        parts.informers,
+        namespace=os.environ.get(names.ENV_POD_NAMESPACE) or names.SYSTEM_NAMESPACE,
+        release=os.environ.get(names.ENV_HELM_RELEASE_NAME) or names.DEFAULT_HELM_RELEASE,
+        observer=parts.metrics,
+    )
+
+
 CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
     "job-controller": _job,
     "queue-controller": _queue,
@@ -136,11 +149,11 @@ CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
     "cronjob-controller": _cron_job,
     "jobflow-controller": _job_flow,
     "jobtemplate-controller": _job_template,
+    "hyperNode-controller": _hyper_node,
 }
 """The controllers by the names that ``--controllers`` knows. A maker answers None when a feature gate is off."""
 
 NOT_YET: tuple[str, ...] = (
-    "hyperNode-controller",
     "colocation-config-controller",
     "sharding-controller",
 )

@@ -34,6 +34,11 @@ class SharedInformers:
         return self._hot(kinds.PODS, core.Pod)
 
     @property
+    def nodes(self) -> Informer[core.Node]:
+        """Nodes."""
+        return self._hot(kinds.NODES, core.Node)
+
+    @property
     def pod_groups(self) -> Informer[core.PodGroup]:
         """PodGroups."""
         return self._hot(kinds.POD_GROUPS, core.PodGroup)
