@@ -20,6 +20,7 @@ PLAIN: dict[str, type[core.Object]] = {
     "storageClasses": core.StorageClass,
     "deviceClasses": core.DeviceClass,
     "resourceClaims": core.ResourceClaim,
+    "resourceSlices": core.ResourceSlice,
     "podDisruptionBudgets": core.PodDisruptionBudget,
     "resourceQuotas": core.ResourceQuota,
 }

@@ -273,6 +273,7 @@ def plain_kinds(options: Options) -> Iterator[tuple[Kind, type[core.Object]]]:
     if options.gate("DynamicResourceAllocation"):
         yield kinds.RESOURCE_CLAIMS, core.ResourceClaim
         yield kinds.DEVICE_CLASSES, core.DeviceClass
+        yield kinds.RESOURCE_SLICES, core.ResourceSlice
     if options.shards:
         yield kinds.NODE_SHARDS, core.NodeShard
 
