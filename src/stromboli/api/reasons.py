@@ -5,6 +5,7 @@ Reasons are API: dashboards and the CLI filter on them. Texts are built here so 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -21,6 +22,55 @@ class PodGroupReason(StrEnum):
     POD_FAILED = "PodFailed"
     POD_DELETED = "PodDeleted"
     READY = "tasks in gang are ready to be scheduled"
+
+
+class WaitReason(StrEnum):
+    """Why a gang waits, in one word: reasons of the condition ``Admitted``, of explanations and of previews.
+
+    The first seven are given by the scheduler's plugins, the others are what the command line finds.
+    """
+
+    CLUSTER_OVERCOMMITTED = "ClusterOvercommitted"
+    QUEUE_QUOTA_INSUFFICIENT = "QueueQuotaInsufficient"
+    QUEUE_NOT_OPEN = "QueueNotOpen"
+    QUEUE_MISCONFIGURED = "QueueMisconfigured"
+    QUEUE_NOT_LEAF = "QueueNotLeaf"
+    RESOURCE_QUOTA_INSUFFICIENT = "ResourceQuotaInsufficient"
+    EXTENDER_REJECTED = "ExtenderRejected"
+    QUEUE_EXHAUSTED = "QueueExhausted"
+    QUEUE_MISSING = "QueueMissing"
+    NOT_ADMITTED_YET = "NotAdmittedYet"
+    POD_GROUP_MISSING = "PodGroupMissing"
+    PODS_MISSING = "PodsMissing"
+    PODS_GATED = "PodsGated"
+    NODES_REFUSE = "NodesRefuse"
+    TOPOLOGY_TOO_SMALL = "TopologyTooSmall"
+    GANG_INCOMPLETE = "GangIncomplete"
+    BINDING_REFUSED = "BindingRefused"
+    ABOUT_TO_START = "AboutToStart"
+
+
+NEXT_STEPS: Mapping[WaitReason, str] = {
+    WaitReason.CLUSTER_OVERCOMMITTED: "wait for running work to end, add nodes, or ask for less",
+    WaitReason.QUEUE_QUOTA_INSUFFICIENT: "wait for the queue's work to end, raise spec.capability, or ask for less",
+    WaitReason.QUEUE_NOT_OPEN: "open it with 'vcctl queue operate -n QUEUE -a open', or use another queue",
+    WaitReason.QUEUE_MISCONFIGURED: "set spec.parent of the queue to a queue that exists",
+    WaitReason.QUEUE_NOT_LEAF: "use one of the queues below it",
+    WaitReason.RESOURCE_QUOTA_INSUFFICIENT: "raise the namespace's ResourceQuota, or ask for less",
+    WaitReason.EXTENDER_REJECTED: "ask the owner of the extender",
+    WaitReason.QUEUE_EXHAUSTED: "wait for the queue's work to end, or raise its deserved amount or weight",
+    WaitReason.QUEUE_MISSING: "create the queue with 'vcctl queue create -n QUEUE', or use another",
+    WaitReason.NOT_ADMITTED_YET: "wait for the next scheduling cycle; if it lasts, see the scheduler's log",
+    WaitReason.POD_GROUP_MISSING: "see the job's events for what its controller could not do",
+    WaitReason.PODS_MISSING: "see the job's events for what its controller could not do",
+    WaitReason.PODS_GATED: "remove the scheduling gates of the pods, or have their owner do it",
+    WaitReason.NODES_REFUSE: "ask for less, change selectors and tolerations, or add nodes that fit",
+    WaitReason.TOPOLOGY_TOO_SMALL: "allow a higher tier (highestTierAllowed), use mode soft, or make the gang smaller",
+    WaitReason.GANG_INCOMPLETE: "wait for room for the whole gang, lower minAvailable, or ask for less",
+    WaitReason.BINDING_REFUSED: "see who refuses the binds: a webhook, a quota or a node",
+    WaitReason.ABOUT_TO_START: "wait a moment",
+}
+"""What the owner of a waiting job can do."""
 
 
 class PodConditionReason(StrEnum):

@@ -56,7 +56,7 @@ class StackOptions:
     kubeconfig: Path | None = None
     """Kubeconfig of an existing cluster, when ``with_cluster`` is false."""
     process_arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Arguments by process that come after, and so win over, those that the stack gives by itself."""
+    """Arguments by process in place of those that the stack gives by itself; how health is served stays its own."""
 
 
 @dataclass
@@ -131,8 +131,8 @@ class Stack:
     async def start(self, name: str) -> None:
         """Start one of the three processes and wait until it says it is ready."""
         health = free_port()
-        given = self.options.process_arguments.get(name, ())
-        part = await self._spawn(name, [*self._common(health), *self._arguments(name), *given])
+        arguments = self.options.process_arguments.get(name) or self._arguments(name)
+        part = await self._spawn(name, [*self._common(health), *arguments])
         part.health = f"http{'s' if name == WEBHOOKS else ''}://127.0.0.1:{health}/readyz"
         await self._until(part, lambda: answers(part.health or ""))
 

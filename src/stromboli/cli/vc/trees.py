@@ -10,6 +10,7 @@ NAMESPACE = Flag("namespace", "the namespace of job", "n", "default")
 JOB_NAME = Flag("name", "the name of job", "N")
 ALL_NAMESPACES = Flag("all-namespaces", "list jobs in all namespaces", default=False)
 DEFAULT_RESOURCES = "cpu=1000m,memory=100Mi"
+POLICY = Flag("policy", "the scheduler's policy file (default: the built-in policy)", "p")
 SIZES = (
     Flag("min", "the minimal available tasks of job", "m", 1),
     Flag("replicas", "the total tasks of job", "r", 1),
@@ -55,6 +56,15 @@ def _job() -> Command:
                 WATCH,
             ),
             leaf("view", "show job information", "job_view:view_job", *one, OUTPUT_ONE, argument="NAME"),
+            leaf(
+                "explain",
+                "say why a job waits, with numbers, and what to do about it",
+                "explain:explain_job",
+                *one,
+                POLICY,
+                OUTPUT_ONE,
+                argument="NAME",
+            ),
             leaf("suspend", "abort a job", "jobs:suspend_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
             leaf("resume", "resume a job", "jobs:resume_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
             leaf("delete", "delete a job", "jobs:delete_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),

@@ -1,0 +1,144 @@
+"""Each canned situation has one reason, one sentence with numbers, a ladder and a next step (pain P64)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stromboli.api import core, kinds
+from stromboli.api.reasons import NEXT_STEPS, WaitReason
+from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.explaining import explain
+from stromboli.scheduler.core.policy import Policy
+from stromboli.testing import builders
+from stromboli.testing.apiserver import FakeApiServer
+from tests.cli.driving import drive
+from tests.cli.situations import CAPACITY, SITUATIONS, Situation, filler, nodes, vcjob
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_situations_are_explained(name: str) -> None:
+    situation = SITUATIONS[name]
+    found = explain(situation.facts())
+    assert (found.reason, found.sentence) == (situation.want_reason, situation.want_sentence)
+    assert found.next_step == NEXT_STEPS[WaitReason(situation.want_reason)]
+
+
+def test_every_reason_has_a_next_step() -> None:
+    assert set(NEXT_STEPS) == set(WaitReason)
+
+
+def rung(situation: Situation, title: str) -> tuple[str, ...]:
+    """The lines of one rung."""
+    return next(rung.lines for rung in explain(situation.facts()).rungs if rung.title == title)
+
+
+def test_the_queue_rung_climbs_to_the_root() -> None:
+    lines = rung(SITUATIONS["the queue above may not hold so much"], "Queue")
+    assert [line.split(":")[0].strip() for line in lines if "weight" in line] == ["leaf", "dept", "root"]
+    assert "    cpu: 0 in use, 8 wanted, deserved 0, guaranteed -, at most 6" in lines
+
+
+def test_the_nodes_rung_names_the_nearest_misses_first() -> None:
+    small = builders.node("small").offer(cpu=1, memory="8Gi", pods=110).build()
+    situation = Situation(vcjob(replicas=1), [small, *nodes(1), builders.queue().build(), *filler(2)], "", "")
+    nearest = [line for line in rung(situation, "Nodes") if "nearest" in line]
+    assert nearest == ["  nearest: small lacks cpu 1", "  nearest: n0 lacks cpu 2"]
+
+
+EVICTING = Policy(("enqueue", "allocate", "preempt", "reclaim"), CAPACITY.tiers)
+
+
+def test_the_eviction_rung_counts_who_could_go() -> None:
+    high = [builders.priority_class("high", 100)]
+    situation = Situation(
+        vcjob(replicas=1, priorityClassName="high"),
+        [*nodes(1), *high, builders.queue().build(), *filler(2)],
+        "",
+        "",
+        policy=EVICTING,
+        group_phase="Inqueue",
+        pods=True,
+    )
+    preempt, reclaim = rung(situation, "Eviction")
+    assert preempt.startswith("preempt: 2 running pods of lower priority in the queue, the plugins let ")
+    assert reclaim == "reclaim: queue default has what it deserves and may take nothing from others"
+
+
+def test_a_job_that_is_over_waits_for_nothing() -> None:
+    situation = Situation(vcjob(phase="Completed"), nodes(), "", "")
+    found = explain(situation.facts())
+    assert (found.reason, found.sentence) == ("", "ns/train is Completed: it waits for nothing.")
+
+
+def test_a_job_that_runs_says_so() -> None:
+    job = vcjob(replicas=2)
+    running = [
+        msgspec.structs.replace(
+            pod,
+            spec=msgspec.structs.replace(pod.spec, node_name="n0"),
+            status=core.PodStatus(phase="Running"),
+        )
+        for pod in members.pods(job, [])
+    ]
+    situation = Situation(job, [*nodes(), builders.queue().build(), *running], "", "", group_phase="Running")
+    assert explain(situation.facts()).sentence == "ns/train runs: 2 of 2 pods have a node."
+
+
+async def test_the_command_prints_the_ladder(server: FakeApiServer) -> None:
+    facts = SITUATIONS["the queue may not hold so much"].facts()
+    server.put(kinds.JOBS, facts.job)
+    for obj in facts.snapshot.objects:
+        kind = {core.Node: kinds.NODES, core.Queue: kinds.QUEUES, core.PodGroup: kinds.POD_GROUPS}[type(obj)]
+        server.put(kind, core.to_builtins(obj, kind))
+    group = server.objects(kinds.POD_GROUPS)[0]
+    uid = server.get(kinds.JOBS, "train", "ns")["metadata"]["uid"]
+    server.remove(kinds.POD_GROUPS, group["metadata"]["name"], "ns")
+    server.put(kinds.POD_GROUPS, {**group, "metadata": {"name": f"train-{uid}", "namespace": "ns"}})
+    done = await drive("vcctl job explain train -n ns", server)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == LADDER
+
+
+LADDER = """\
+ns/train waits: the group needs cpu 8; queue small may hold cpu 4, of which cpu 0 is taken: short by cpu 4.
+Reason:   QueueQuotaInsufficient
+Next:     wait for the queue's work to end, raise spec.capability, or ask for less
+
+Queue:    small: Open, weight 1, share 0.00
+            cpu: 0 in use, 8 wanted, deserved 4, guaranteed -, at most 4
+            root: Open, weight 1
+              cpu: 0 in use, 8 wanted, deserved -, guaranteed -, at most -
+
+Gang:     needs 4 pods at once, 0 have a place: short by 4 (4 Pending)
+
+Nodes:    worker (4 waiting, each cpu 2): 2 of 2 nodes take one now
+            room for 4 of 4
+
+Eviction: none: no action of the policy evicts (actions: enqueue, allocate, backfill)
+
+Worked out with the built-in policy.
+"""
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_without_the_right_to_list_nodes_the_conditions_must_do(server: FakeApiServer, written: bool) -> None:
+    uid = server.put(kinds.JOBS, vcjob())["metadata"]["uid"]
+    refused = {
+        "type": "Admitted",
+        "status": "False",
+        "reason": "QueueNotOpen",
+        "message": "queue shut is Closed: it takes no work until it is Open.",
+    }
+    group = {"metadata": {"name": f"train-{uid}", "namespace": "ns"}, "status": {"conditions": [refused] * written}}
+    server.put(kinds.POD_GROUPS, group)
+    server.faults.fail(403, verb="list", kind=kinds.NODES, message="nodes is forbidden")
+    done = await drive("vcctl job explain train -n ns", server)
+    first, *rest = done.out.splitlines()
+    assert done.code == 0
+    assert rest[-1] == "Not looked at: what the cluster would do cannot be worked out: nodes is forbidden"
+    if written:
+        assert first == "ns/train waits: queue shut is Closed: it takes no work until it is Open."
+        assert rest[0] == "Reason:   QueueNotOpen"
+    else:
+        assert first == "ns/train is Pending, and nothing is written down about why."
