@@ -233,17 +233,54 @@ class TestNominations:
 def test_a_plan_that_cannot_be_carried_out_leaves_no_trace_and_is_named() -> None:
     placed: list[str] = []
 
-    def refuse_third(task: Task, target: Node) -> None:
-        placed.append(task.name)
+    def refuse_last(task: Task, target: Node) -> None:
+        placed.append(target.name)
         if len(placed) == 5:  # the trial and its replay for the sub-job, in two racks; then the replay for the job
             raise PlacementRefused("gone meanwhile")
 
-    mirror = world(TWO_TIERS, queue().build(), group(1).topology("hard", 1).build(), pods(1))
+    members = [waiting("p0").on("s0-n1").build(), waiting("p1").build()]
+    mirror = world(TWO_TIERS, queue().build(), group(2).topology("hard", 2).build(), members)
     before = picture(mirror)
-    plugins = {**PLUGINS, "late": plugin_of(Hooks(on_allocate=refuse_third), "late")}
+    plugins = {**PLUGINS, "late": plugin_of(Hooks(on_allocate=refuse_last), "late")}
     wanted = policy("gang", "predicates", "gradients", "late", actions="allocate")
     result = run_cycle(mirror, wanted, plugins=plugins)
+    assert placed == ["s0-n2", "s0-n2", "s1-n3", "s1-n3", "s0-n2"]
     assert result.binds == []
     assert len(result.problems) == 1
     assert result.problems[0].endswith("could not be carried out: gone meanwhile")
     assert picture(mirror) == before
+
+
+class TestOrderOfTrials:
+    """Scores are known before anything is placed: only what may win is tried."""
+
+    @pytest.mark.parametrize(
+        ("favourite", "size", "want"),
+        {
+            "of equals the first": ("", 2, ["s0-n1", "s0-n2"]),
+            "the favourite": ("s1", 2, ["s1-n3", "s1-n4"]),
+            "the next when the favourite is too small": ("s1", 3, ["s1-n3", "s1-n4", "s0-n1", "s0-n2", "s0-n5"]),
+        }.values(),
+        ids=["of equals the first", "the favourite", "the next when the favourite is too small"],
+    )
+    def test_racks_are_tried_from_the_best_downwards(self, favourite: str, size: int, want: list[str]) -> None:
+        placed: list[str] = []
+        watcher = plugin_of(Hooks(on_allocate=lambda task, target: placed.append(target.name)), "watcher")
+        preference = type("Preference", (Gradients,), {"favourite": favourite})
+        larger = [
+            node("s0-n5").offer(cpu=2).build(),
+            hyper_node("s0", 1, ("s0-n1", "s0-n2", "s0-n5")),
+        ]
+        mirror = world(TWO_TIERS, larger, queue().build(), group(size).topology("hard", 1).build(), pods(size))
+        wanted = policy("gang", "predicates", "gradients", "watcher", actions="allocate")
+        result = run_cycle(mirror, wanted, plugins={"gradients": preference, "watcher": watcher})
+        assert placed == want
+        assert sorted(binds(result).values()) == sorted(want[-size:])
+        audit(mirror)
+
+    def test_when_none_works_the_reason_is_that_of_the_last_rack(self) -> None:
+        preference = type("Preference", (Gradients,), {"favourite": "s1"})
+        mirror = world(TWO_TIERS, queue().build(), group(3).topology("hard", 1).build(), pods(3))
+        result = run_cycle(mirror, POLICY, plugins={"gradients": preference})
+        assert result.binds == []
+        assert "In hyperNode s1" in result.reports[0].message

@@ -33,6 +33,10 @@ class Worksheet:
         works = [Work(work.sub_job, list(work.tasks), work.required) for work in self._works]
         return Worksheet(self._combination, works)
 
+    def only(self) -> SubJob | None:
+        """The sub-job that all work is for, if there is just one."""
+        return self._works[0].sub_job if len(self._works) == 1 else None
+
     def works(self) -> list[Work]:
         """All work, in the present order."""
         return sorted(self._works, key=self._key)

@@ -245,7 +245,7 @@ class Evaluation:
         rows = self._focus
         ranking = self._best_idle if rows is None else self._best_idle[rows]
         if len(ranking) > _LEVELS:
-            best = np.argpartition(ranking, -_LEVELS)[-_LEVELS:]
+            best = _first_of_the_best(ranking, _LEVELS)
             rows = best if rows is None else rows[best]
         candidates = range(len(ranking)) if rows is None else rows.tolist()
         return {row for row in candidates if row not in self._forecasts and self._best_idle[row] > _IMPOSSIBLE}
@@ -486,6 +486,14 @@ class Evaluation:
 
 def _differ(numbers: Floats) -> bool:
     return bool(len(numbers)) and bool((numbers != numbers[0]).any())
+
+
+def _first_of_the_best(ranking: Floats, count: int) -> Rows:
+    """Positions of the highest numbers; of equal ones the first, as they are chosen."""
+    least = np.partition(ranking, -count)[-count]
+    above = np.nonzero(ranking > least)[0]
+    equal = np.nonzero(ranking == least)[0]
+    return np.concatenate([above, equal[: count - len(above)]])
 
 
 def _pick(candidates: Rows, scores: Floats, random: Random | None) -> int:

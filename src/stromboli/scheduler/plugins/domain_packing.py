@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ from stromboli.scheduler.core import policy
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Columns, Floats
-    from stromboli.scheduler.core.records import SubJob
+    from stromboli.scheduler.core.records import SubJob, Task
     from stromboli.scheduler.core.tables import Rows
     from stromboli.scheduler.core.view import View
 
@@ -46,11 +46,10 @@ class Packing:
     def of_rows(self, domains: Sequence[Rows], request: Floats) -> Floats:
         """Per domain how full it would be with the request; 0 where it does not fit, or nothing of it counts."""
         wanted = self.wanted(request)
-        allocatable, used = (np.zeros((len(domains), len(wanted))) for _ in range(2))
         columns = [column for column, _, _ in wanted]
-        for at, rows in enumerate(domains):
-            allocatable[at] = self._nodes.allocatable[rows][:, columns].sum(axis=0)
-            used[at] = self._nodes.requested[rows][:, columns].sum(axis=0)
+        allocatable, used = (
+            sums(amounts, domains)[:, columns] for amounts in (self._nodes.allocatable, self._nodes.requested)
+        )
         return self._fullness(allocatable, used, wanted)
 
     def by_code(self, codes: Rows, count: int, request: Floats) -> Floats:
@@ -77,6 +76,31 @@ class Packing:
         return result
 
 
+def sums(amounts: Floats, domains: Sequence[Rows]) -> Floats:
+    """Per domain the sum of the amounts of its rows."""
+    totals = np.zeros((len(domains), amounts.shape[1]))
+    filled = [at for at, rows in enumerate(domains) if len(rows)]
+    if filled:
+        starts = np.cumsum([0, *(len(domains[at]) for at in filled[:-1])])
+        rows = np.concatenate([domains[at] for at in filled])
+        totals[filled] = np.add.reduceat(amounts[rows], starts, axis=0)
+    return totals
+
+
+def requests(tasks: Iterable[Task], width: int) -> Floats:
+    """What tasks request in all; tasks of a gang are much alike, so they are counted rather than added."""
+    total = np.zeros(width)
+    shapes = {}
+    counts: dict[int, int] = {}
+    for task in tasks:
+        shape = task.shape
+        counts[shape.index] = counts.get(shape.index, 0) + 1
+        shapes[shape.index] = shape
+    for index, count in counts.items():
+        total += shapes[index].request * count
+    return total
+
+
 class LowestDomains:
     """The lowest HyperNode of every row, as codes: answers for all rows are then one look-up."""
 
@@ -92,11 +116,15 @@ class LowestDomains:
         members = [known.rows[name] for name in self.names[1:]]
         self._members: Rows = np.concatenate(members) if members else np.empty(0, dtype=np.intp)
         self._starts = np.cumsum([0, *(len(rows) for rows in members[:-1])])
+        self._real: Floats = np.array([float(bool(name)) for name in self.names])
+        self._apart = len(np.unique(self._members)) == len(self._members)
 
     def parts_of(self, sub_job: SubJob) -> Floats:
         """By code, which part of the sub-job's tasks is in the HyperNode; 0 for no HyperNode."""
         parts = np.zeros(len(self.names))
         rows = [task.node.row for task in sub_job.tasks.values() if task.node is not None and task.node.row >= 0]
+        if rows and self._apart:
+            return np.bincount(self.codes[rows], minlength=len(self.names)) * self._real / len(sub_job.tasks)
         if rows and len(self.names) > 1:
             placed = np.bincount(rows, minlength=self._count)
             parts[1:] = np.add.reduceat(placed[self._members], self._starts) / len(sub_job.tasks)

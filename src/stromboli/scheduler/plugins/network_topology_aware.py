@@ -12,7 +12,7 @@ from stromboli.scheduler.core.columns import EPSILON
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Purpose, Reach, Scope, Score
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins import arguments
-from stromboli.scheduler.plugins.domain_packing import PREFIX, LowestDomains, Packing, column_weights
+from stromboli.scheduler.plugins.domain_packing import PREFIX, LowestDomains, Packing, column_weights, requests, sums
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
@@ -70,7 +70,7 @@ class NetworkTopologyAware(Plugin):
 
     def _hyper_node_scores(self, sub_job: SubJob, candidates: Mapping[str, Rows]) -> dict[str, float]:
         """Fullness with the whole sub-job; of equally full best ones those that hold more of it already."""
-        request = sum((task.request for task in sub_job.tasks.values()), start=np.zeros(self._view.columns.width))
+        request = requests(sub_job.tasks.values(), self._view.columns.width)
         scores = self._packing.of_rows(list(candidates.values()), request)
         best = scores == scores.max(initial=-np.inf)
         if best.sum() > 1 and sub_job.tasks:
@@ -164,11 +164,11 @@ class NetworkTopologyAware(Plugin):
         if top is None:
             return []
         minimum = None if owner.allocated_hyper_node else _minimum(job, sub_job, self._view.columns.width)
+        known = self._known.by_name
+        names = [name for name in self._below(top) if known[name].tier <= owner.hard_tier]
         by_tier: dict[int, list[str]] = {}
-        for name in self._below(top):
-            tier = self._known.by_name[name].tier
-            if tier <= owner.hard_tier and (minimum is None or self._can_hold(name, minimum, purpose)):
-                by_tier.setdefault(tier, []).append(name)
+        for name in names if minimum is None else self._holding(names, minimum, purpose):
+            by_tier.setdefault(known[name].tier, []).append(name)
         gradient = [by_tier[tier] for tier in sorted(by_tier)]
         return gradient if purpose is Purpose.ALLOCATE else self._capped(gradient)
 
@@ -202,13 +202,15 @@ class NetworkTopologyAware(Plugin):
                 seen.add(child)
                 waiting.append(child)
 
-    def _can_hold(self, name: str, minimum: Floats, purpose: Purpose) -> bool:
-        rows = self._known.rows.get(name)
-        if rows is None:
-            return True
+    def _holding(self, names: Sequence[str], minimum: Floats, purpose: Purpose) -> list[str]:
+        """HyperNodes with this much in all; those whose nodes are not known are given the chance."""
+        none: Rows = np.empty(0, dtype=np.intp)
+        domains = [self._known.rows.get(name, none) for name in names]
         nodes = self._view.nodes
         layers = (nodes.idle, nodes.future) if purpose is Purpose.ALLOCATE else (nodes.allocatable,)
-        return any(bool((minimum < layer[rows].sum(axis=0) + EPSILON).all()) for layer in layers)
+        enough = [(minimum < sums(layer, domains) + EPSILON).all(axis=1) for layer in layers]
+        holds = np.logical_or.reduce(enough)
+        return [name for name, fits in zip(names, holds.tolist(), strict=True) if fits or name not in self._known.rows]
 
     def _capped(self, gradient: Sequence[Sequence[str]]) -> list[list[str]]:
         """From the highest tier down; of a tier that does not fit whole the last ones."""
@@ -230,5 +232,4 @@ def _minimum(job: Job, sub_job: SubJob | None, width: int) -> Floats:
     """The least that must fit: a job's minimum resources, the requests of a sub-job's Pending tasks."""
     if sub_job is None:
         return np.zeros(width) if job.min_resources is None else job.min_resources
-    pending = (task.request for task in sub_job.tasks.values() if task.status == TaskStatus.PENDING)
-    return sum(pending, start=np.zeros(width))
+    return requests((task for task in sub_job.tasks.values() if task.status == TaskStatus.PENDING), width)
