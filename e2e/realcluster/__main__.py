@@ -22,12 +22,14 @@ from pathlib import Path
 from e2e.realcluster import auditing, binaries, installing
 from e2e.realcluster.cluster import NEEDED, RealCluster
 from e2e.realcluster.rendering import Release, render
+from stromboli.cli.stack import ADMISSIONS
 from stromboli.kube.json import JsonObject
 
 SUITE = Path(__file__).parents[1]
 STOP_SECONDS = 60.0
 VALUES: JsonObject = {
     "custom": {
+        "enabled_admissions": ADMISSIONS,
         "leader_elect_enable": True,
         "scheduler_schedule_period": "200ms",
         # A killed leader's lease runs out in seconds, so that tests that kill need not wait longer.

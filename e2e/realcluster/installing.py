@@ -88,12 +88,12 @@ async def _here(
         )
         if process == name
     }
-    own = [f"--port={port}", f"--listen-address={HOST}", "--webhook-url=", "--certificate-dir="]
+    reviews = [f"--port={port}", f"--listen-address={HOST}", f"--metrics-address={HOST}:{free_port()}"]
     return [
         f"--kubeconfig={kubeconfig}",
         f"--master={cluster.url}",
         *(f"{flag}={path}" for flag, path in files.items()),
-        *(own if name == WEBHOOKS else []),
+        *(reviews if name == WEBHOOKS else [f"--listen-address={HOST}:{free_port()}"]),
     ]
 
 
@@ -128,7 +128,7 @@ async def _established(client: Client, name: str) -> None:
     deadline = time.monotonic() + ESTABLISHED_SECONDS
     while True:
         found = await client.get(kinds.CUSTOM_RESOURCE_DEFINITIONS, name)
-        conditions = {item["type"]: item for item in found.get("status", {}).get("conditions", [])}
+        conditions = {item["type"]: item for item in found.get("status", {}).get("conditions") or []}
         if conditions.get("Established", {}).get("status") == "True":
             return
         if time.monotonic() > deadline:
