@@ -130,10 +130,10 @@ tolerations = st.builds(
 @st.composite
 def pods(draw: st.DrawFn, name: str, node: str | None) -> core.Pod:
     builder = builders.pod(name, draw(st.sampled_from(NAMESPACES))).label(app=draw(st.sampled_from(APPS)))
-    asked = {"cpu": st.sampled_from([0.5, 1, 2]), "memory": st.sampled_from(["512Mi", "1Gi"]), "gpu": st.just(1)}
+    asked: dict[str, list[builders.Amount]] = {"cpu": [0.5, 1, 2], "memory": ["512Mi", "1Gi"], "gpu": [1]}
     for resource, amounts in asked.items():
         if draw(st.integers(0, 3)):
-            builder = builder.request(**{resource: draw(amounts)})
+            builder = builder.request(**{resource: draw(st.sampled_from(amounts))})
     if draw(st.integers(0, 3)) == 0:
         builder = builder.host_port(draw(st.sampled_from([80, 81])))
     if draw(st.integers(0, 4)) == 0:

@@ -148,7 +148,7 @@ def required(pod: core.Pod, side: str) -> tuple[core.PodAffinityTerm, ...]:
 
 
 def preferred(pod: core.Pod) -> list[tuple[int, core.PodAffinityTerm]]:
-    found = []
+    found: list[tuple[int, core.PodAffinityTerm]] = []
     for side, sign in (("pod_affinity", 1), ("pod_anti_affinity", -1)):
         affinity = getattr(pod.spec.affinity, side) if pod.spec.affinity else None
         terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity else ()

@@ -95,7 +95,7 @@ class Capacity(Plugin):
         for name, fault in self._tree.faults.items():
             self._view.warn(f"queue {name} is set aside: {fault}")
         accounts = queue_accounts.tree(self._view, self._tree)
-        for sentence in queue_accounts.overdrawn(accounts, self._tree):
+        for sentence in queue_accounts.overdrawn(accounts, self._tree, self._view.total):
             self._view.warn(sentence)
         return accounts
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.view import View
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Standing:
     """One queue's account in this cycle; amounts by column."""
 

@@ -6,7 +6,7 @@ In a tree everything a queue has is also had by all queues above it: ``allocated
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,8 @@ class Account:
     inqueue: Floats
     elastic: Floats
     devices: device_quotas.DeviceAccount
+    own_capability: Floats
+    """As the queue states it, infinite where it says nothing."""
     line: list[Account] = field(default_factory=list)
     """The account itself and those of its ancestors, up to the root's."""
     gated: dict[str, Task] = field(default_factory=dict)
@@ -100,25 +102,27 @@ def tree(view: View, hierarchy: QueueHierarchy) -> dict[str, Account]:
     return accounts
 
 
-def overdrawn(accounts: Mapping[str, Account], hierarchy: QueueHierarchy) -> Iterable[str]:
-    """Sentences about queues that promise their children more than they have; nothing is refused for that."""
+def overdrawn(accounts: Mapping[str, Account], hierarchy: QueueHierarchy, total: Floats) -> Iterator[str]:
+    """Sentences about queues that are promised more than there is above them; nothing is refused for that."""
     for name, children in hierarchy.children.items():
-        account = accounts[name]
         for child in children:
-            spec = accounts[child].queue.resource.spec
-            if spec.capability and (np.isfinite(accounts[child].capability) & _above(accounts[child], account)).any():
-                yield f"queue {child}: its capability is above that of its parent {name}, which is what counts"
-        if name == ROOT or not children:
-            continue
-        for what in ("deserved", "guarantee"):
-            total = sum((getattr(accounts[child], what) for child in children), start=np.zeros_like(account.limit))
-            if (total > np.maximum(getattr(account, what), account.guarantee) + EPSILON).any():
-                yield f"queue {name}: the sum of its children's {what} is above its own; lower theirs or raise it"
+            if _asks_for_more(accounts[child], accounts[name], total):
+                yield f"queue {child}: its capability is more than {name} or the cluster has; what they have counts"
+        if name != ROOT and children:
+            yield from _promises_more(accounts[name], [accounts[child] for child in children])
 
 
-def _above(child: Account, parent: Account) -> Bools:
-    result: Bools = child.capability > parent.capability + EPSILON
-    return result
+def _asks_for_more(child: Account, parent: Account, total: Floats) -> bool:
+    asked = np.isfinite(child.own_capability)
+    asked[PODS] = False
+    return bool((asked & (child.own_capability > np.minimum(parent.capability, total) + EPSILON)).any())
+
+
+def _promises_more(account: Account, children: Sequence[Account]) -> Iterator[str]:
+    for what in ("deserved", "guarantee"):
+        promised = sum((getattr(child, what) for child in children), start=np.zeros_like(account.limit))
+        if (promised > np.maximum(getattr(account, what), account.guarantee) + EPSILON).any():
+            yield f"queue {account.name}: the sum of its children's {what} is above its own; lower theirs or raise it"
 
 
 def _bare(view: View, queues: Iterable[Queue]) -> Iterable[Account]:
@@ -139,6 +143,7 @@ def _bare(view: View, queues: Iterable[Queue]) -> Iterable[Account]:
             inqueue=reserved[queue.index],
             elastic=beyond[queue.index],
             devices=device_quotas.DeviceAccount(device_quotas.limits(spec.capability)),
+            own_capability=queue_quotas.capability_of(spec, view),
         )
 
 

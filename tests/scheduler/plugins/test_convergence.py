@@ -1,0 +1,126 @@
+"""Evictions come to an end (pains P44, P45 and P68): many cycles, in which evicted pods come back as new ones."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.policy import PluginOption
+from stromboli.testing.builders import PodBuilder, QueueBuilder, node, pod, pod_group, queue
+from tests.scheduler.core.worlds import feed, policy, run_cycle, world
+from tests.scheduler.plugins.sessions import option
+
+
+class Running:
+    """A cluster in which what the scheduler decides happens at once, and owners replace evicted pods."""
+
+    def __init__(self, mirror: Mirror, pods: list[PodBuilder], plugin: PluginOption | str) -> None:
+        self._mirror = mirror
+        self._pods = {one.name: one for one in pods}
+        self._policy = policy("priority", "conformance", plugin, "predicates", actions="enqueue allocate reclaim")
+        self._numbers = count()
+        for one in pods:
+            feed(mirror, one.build())
+        self.evictions = 0
+
+    def cycle(self) -> int:
+        """One cycle; how many pods it evicted."""
+        result = run_cycle(self._mirror, self._policy)
+        assert not result.problems
+        for bind in result.binds:
+            self._pods[bind.task.name] = self._pods[bind.task.name].on(bind.node)
+            feed(self._mirror, self._pods[bind.task.name].build())
+        for update in result.pods:
+            if update.nominated_node:
+                self._pods[update.task.name] = self._pods[update.task.name].nominated(update.nominated_node)
+                feed(self._mirror, self._pods[update.task.name].build())
+        for eviction in result.evictions:
+            self._replace(eviction.task.name, eviction.task.uid)
+        self.evictions += len(result.evictions)
+        return len(result.evictions)
+
+    def _replace(self, name: str, uid: str) -> None:
+        old = self._pods.pop(name)
+        self._mirror.delete_pod(f"{old.namespace}/{name}", uid)
+        fresh = f"{name.partition('_')[0]}_{next(self._numbers)}"
+        group = old.annotations["scheduling.k8s.io/group-name"]
+        again = PodBuilder(fresh, requests=old.requests).group(group)
+        self._pods[fresh] = again
+        feed(self._mirror, again.build())
+
+
+def cluster(queues: list[QueueBuilder], cpu: int) -> Mirror:
+    root = [] if any(one.name == "root" for one in queues) else [queue("root").build()]
+    return world([*root, *(one.build() for one in queues)], node("n").offer(cpu=cpu, memory="64Gi").build())
+
+
+def group(mirror: Mirror, name: str, in_queue: str) -> None:
+    feed(mirror, pod_group(name).members(1).queue(in_queue).phase("Inqueue").build())
+
+
+@pytest.mark.parametrize("plugin", ["capacity", option("capacity", hierarchy=True)])
+def test_p44_an_evicted_pod_does_not_take_back_the_room_made_for_another(plugin: PluginOption | str) -> None:
+    mirror = cluster([queue("one").deserve(cpu=3), queue("two").deserve(cpu=5)], cpu=8)
+    pods = [
+        pod("a").group("a").request(cpu=4).on("n"),
+        pod("b").group("b").request(cpu=1).on("n"),
+        pod("c").group("c").request(cpu=4),
+    ]
+    for name, in_queue in (("a", "one"), ("b", "two"), ("c", "two")):
+        group(mirror, name, in_queue)
+    running = Running(mirror, pods, plugin)
+    for _ in range(20):
+        running.cycle()
+    assert running.evictions == 1
+    assert any(task.name == "c" and task.node is not None for task in mirror.tasks.values())
+
+
+@pytest.mark.parametrize("plugin", ["capacity", option("capacity", hierarchy=True)])
+def test_p45_two_queues_do_not_reclaim_from_each_other_for_ever(plugin: PluginOption | str) -> None:
+    mirror = cluster([queue(name).deserve(cpu=5, memory="32Gi").cap(cpu=10) for name in ("one", "two")], cpu=11)
+    pods = []
+    for name in ("one", "two"):
+        for at in range(5):
+            job = f"{name}{at}"
+            group(mirror, job, name)
+            pods.append(pod(job).group(job).request(cpu=2, memory="1Gi"))
+    running = Running(mirror, pods, plugin)
+    for _ in range(10):
+        running.cycle()
+    assert [running.cycle() for _ in range(5)] == [0] * 5
+
+
+@st.composite
+def demands(draw: st.DrawFn) -> tuple[list[QueueBuilder], list[tuple[str, str, int]], int]:
+    """Two departments with two queues each, and pods of different size in them."""
+    queues = [queue(dept).deserve(cpu=draw(st.integers(0, 8)), memory="16Gi") for dept in ("x", "y")]
+    queues += [
+        queue(f"{dept}{leaf}").parent(dept).deserve(cpu=draw(st.integers(0, 6)), memory="8Gi")
+        for dept in ("x", "y")
+        for leaf in ("1", "2")
+    ]
+    leaves = [one.name for one in queues if len(one.name) == 2]
+    pods = [
+        (f"p{at}", draw(st.sampled_from(leaves)), draw(st.integers(1, 4))) for at in range(draw(st.integers(2, 10)))
+    ]
+    return queues, pods, draw(st.integers(4, 12))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(demands(), st.integers(0, 2))
+def test_p68_reclaim_between_queues_of_a_tree_comes_to_an_end(
+    drawn: tuple[list[QueueBuilder], list[tuple[str, str, int]], int], level: int
+) -> None:
+    queues, wanted, cpu = drawn
+    mirror = cluster(queues, cpu)
+    for name, in_queue, _ in wanted:
+        group(mirror, name, in_queue)
+    pods = [pod(name).group(name).request(cpu=size, memory="1Gi") for name, _, size in wanted]
+    running = Running(mirror, pods, option("capacity", {"ancestorReclaimLevel": level}, hierarchy=True))
+    for _ in range(25):
+        running.cycle()
+    assert [running.cycle() for _ in range(5)] == [0] * 5
