@@ -22,7 +22,7 @@ from stromboli.kube.events import Recorder
 from stromboli.scheduler import extender_calling, garbage, holding
 from stromboli.scheduler.accepting import Acceptance, Share
 from stromboli.scheduler.backing_off import GangBackoff
-from stromboli.scheduler.binding import Binder
+from stromboli.scheduler.binding import Binder, PreBinders
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core import calling, loads, reading
@@ -30,6 +30,7 @@ from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import number
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
+from stromboli.scheduler.device_binding import DeviceBinder
 from stromboli.scheduler.eventing import PodEvents
 from stromboli.scheduler.evicting import Evictor
 from stromboli.scheduler.explaining import Explanations
@@ -99,8 +100,9 @@ class Scheduler:
         events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
         self._resync = Resync(client, self, clock=clock)
         volumes = VolumeBinder(client, self.mirror, timeout=self._volume_timeout, clock=clock)
+        pre_binders = PreBinders(volumes, DeviceBinder(client))
         self._binder = Binder(
-            client, self, conditions, events, pre_binder=volumes, batch=environment.bind_batch, clock=clock
+            client, self, conditions, events, pre_binder=pre_binders, batch=environment.bind_batch, clock=clock
         )
         self._evictor = Evictor(client, self._resync, conditions, events, scheduler_name=options.component)
         self._jobs = JobWriter(

@@ -90,6 +90,8 @@ class DeviceClaims:
     labels: NodeLabels
     limit: int | None
     reasons: list[Reason] = field(default_factory=lambda: [NOT_HERE, CANNOT_ALLOCATE, TIMED_OUT])
+    searches: int = 0
+    """How often the allocator was asked."""
     _promises: promises.Promises = field(init=False)
     _taken: set[DeviceId] | None = None
     _stamps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -171,6 +173,7 @@ class DeviceClaims:
     def _allocate(self, needs: Sequence[ClaimNeeds], node: Node, steps: Steps) -> list[core.DeviceAllocation] | None:
         if node.resource is None:
             return None
+        self.searches += 1
         facts = self._facts()
         pools, taken = facts.inventory.pools(node.resource), self._devices_taken()
         return allocate(needs, node.name, pools, taken.__contains__, facts.selectors, steps)
