@@ -7,6 +7,7 @@ from stromboli.scheduler.plugins.binpack import Binpack
 from stromboli.scheduler.plugins.capacity import Capacity
 from stromboli.scheduler.plugins.cdp import CooldownProtection
 from stromboli.scheduler.plugins.conformance import Conformance
+from stromboli.scheduler.plugins.deviceshare import DeviceShare
 from stromboli.scheduler.plugins.drf import Drf
 from stromboli.scheduler.plugins.extender import Extender
 from stromboli.scheduler.plugins.gang import Gang
@@ -32,6 +33,7 @@ PLUGINS: tuple[type[Plugin], ...] = (
     Capacity,
     Conformance,
     CooldownProtection,
+    DeviceShare,
     DisruptionBudgets,
     Drf,
     Extender,

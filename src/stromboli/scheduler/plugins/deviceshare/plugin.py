@@ -1,0 +1,294 @@
+"""The plugin: filter, score and accounting for all families of devices that are on (spec 06 section 29).
+
+Devices of a node are looked at when a pod first asks for some of their kind: pods without devices cost one question
+per shape, and nodes that nobody asks about cost nothing. Lists of cards are kept from cycle to cycle for as long as the
+Node object stays the same. Who holds what is read from the annotations of the pods on the node, to which the mirror
+adds what earlier cycles have bound. What is chosen for a pod travels with its bind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from stromboli.scheduler.core.extensions import BindExtension, merged
+from stromboli.scheduler.core.plugin import Filter, Hooks, PlacementRefused, Plugin, Refusals, Scope, Score
+from stromboli.scheduler.core.reasons import Reason
+from stromboli.scheduler.core.statuses import TaskStatus
+from stromboli.scheduler.plugins.deviceshare import configuration, vgpu
+from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, DoesNotFit, Family, Holding
+from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
+from stromboli.scheduler.plugins.deviceshare.settings import DeviceShareArguments, Settings
+from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuFamily
+
+if TYPE_CHECKING:
+    from stromboli.api import core
+    from stromboli.scheduler.core.columns import Floats
+    from stromboli.scheduler.core.records import Node, Task
+    from stromboli.scheduler.core.tables import Rows
+    from stromboli.scheduler.core.view import View
+
+MOST_REASONS = 200
+"""Refusals are bytes; beyond so many different ones a family's generic reason stands for the rest."""
+_NEW = (TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
+_UNCOUNTED = (TaskStatus.RELEASING, *_NEW)
+_MEMORY = "deviceshare-inventories"
+
+
+class DeviceShare(Plugin):
+    """Places pods on individual cards, or on slices of cards."""
+
+    name: ClassVar[str] = "deviceshare"
+    shape_annotations: ClassVar[frozenset[str]] = vgpu.ANNOTATIONS
+    arguments_model = DeviceShareArguments
+
+    def open(self, view: View) -> Hooks:
+        self._view = view
+        self._settings = Settings.read(self.arguments)
+        self._families = families(view, self._settings)
+        if not self._families:
+            return Hooks()
+        self._cluster = ClusterDevices(view)
+        self._chosen: dict[str, dict[str, Choice]] = {}
+        self._wanted: dict[int, tuple[Family, ...]] = {}
+        self._reasons = _Reasons()
+        return Hooks(
+            filters=[
+                Filter("devices", self._reasons.listed, self._refuse, concerns=self._by_shape),
+                Filter("devices", self._reasons.listed, self._refuse, scope=Scope.JOB, concerns=self._by_job),
+            ],
+            scores=self._scores(),
+            on_allocate=self._placed,
+            on_deallocate=self._removed,
+            bind_extension=self._extension,
+            shape_labels=frozenset(key for rule in self._settings.rules for key in rule),
+        )
+
+    def _scores(self) -> list[Score]:
+        if self._settings.weight <= 0:
+            return []
+        return [
+            Score("devices", self._rate, concerns=self._by_shape),
+            Score("devices", self._rate, scope=Scope.JOB, concerns=self._by_job),
+        ]
+
+    # Who asks
+
+    def _asked_by(self, task: Task) -> tuple[Family, ...]:
+        """Families that the pod asks, in the order in which they are asked."""
+        asked = self._wanted.get(task.shape.index)
+        if asked is None:
+            asked = self._wanted[task.shape.index] = tuple(family for family in self._families if family.asks(task))
+        return asked
+
+    def _by_job(self, task: Task) -> bool:
+        return any(family.depends_on_group(task) for family in self._asked_by(task))
+
+    def _by_shape(self, task: Task) -> bool:
+        return bool(self._asked_by(task)) and not self._by_job(task)
+
+    # Nodes
+
+    def _refuse(self, task: Task, rows: Rows) -> Refusals | None:
+        asked = self._asked_by(task)
+        if not asked:
+            return None
+        refusals = np.zeros(len(rows), dtype=np.uint8)
+        for position, node in self._nodes(rows):
+            for family in asked:
+                outcome = self._cluster.outcome(family, node, task)
+                if isinstance(outcome, DoesNotFit):
+                    refusals[position] = self._reasons.number(outcome.reason, family.generic)
+                    break
+        return refusals
+
+    def _rate(self, task: Task, rows: Rows) -> Floats | None:
+        asked = self._asked_by(task)
+        if not asked:
+            return None
+        scores = np.zeros(len(rows))
+        for position, node in self._nodes(rows):
+            outcomes = (self._cluster.outcome(family, node, task) for family in asked)
+            scores[position] = sum(outcome.score for outcome in outcomes if isinstance(outcome, Choice))
+        rounded: Floats = np.floor(0.5 + scores) * self._settings.weight
+        return rounded
+
+    def _nodes(self, rows: Rows) -> Iterator[tuple[int, Node]]:
+        for position, row in enumerate(rows.tolist()):
+            node = self._view.node_list[row]
+            if node is not None:
+                yield position, node
+
+    # Accounting
+
+    def _placed(self, task: Task, node: Node) -> None:
+        asked = self._asked_by(task)
+        if not asked:
+            return
+        if task.status not in _NEW:
+            self._cluster.restore(asked, node, task, self._chosen.get(task.uid, {}))
+            return
+        chosen: dict[str, Choice] = {}
+        for family in asked:
+            try:
+                choice = self._cluster.choose(family, node, task)
+            except DoesNotFit as refusal:
+                self._cluster.drop(asked, node, task)
+                raise PlacementRefused(f"device {family.name} cannot fit task {task.key}: {refusal}") from refusal
+            if choice is not None:
+                chosen[family.name] = choice
+        self._chosen[task.uid] = chosen
+
+    def _removed(self, task: Task, node: Node) -> None:
+        asked = self._asked_by(task)
+        if asked:
+            self._cluster.drop(asked, node, task)
+            if task.status != TaskStatus.RELEASING:
+                self._chosen.pop(task.uid, None)
+
+    def _extension(self, task: Task, node: Node) -> BindExtension | None:
+        """What the cycle has chosen for a pod that it binds."""
+        chosen = self._chosen.get(task.uid)
+        if not chosen:
+            return None
+        return merged(self._written(family, chosen, task, node) for family in self._asked_by(task))
+
+    def _written(self, family: Family, chosen: dict[str, Choice], task: Task, node: Node) -> BindExtension | None:
+        choice = chosen.get(family.name)
+        if choice is None:
+            return None
+        lock = family.lock(task, node.name)
+        annotations = family.annotations(choice, node.name, self._view.now)
+        return BindExtension(dict(annotations), (lock,) if lock is not None else ())
+
+
+def families(view: View, settings: Settings) -> list[Family]:
+    """Families that are on, in the order in which they are asked."""
+    found: list[Family] = []
+    if settings.sharing or settings.number:
+        found.append(GpuShareFamily(settings))
+    if settings.vgpu:
+        found.append(VgpuFamily(settings, configuration.of(view, settings).nvidia))
+    return found
+
+
+class _Reasons:
+    """Reasons by number, as filters want them."""
+
+    def __init__(self) -> None:
+        self.listed: list[Reason] = []
+        self._numbers: dict[Reason, int] = {}
+
+    def number(self, reason: Reason, generic: Reason) -> int:
+        number = self._numbers.get(reason)
+        if number is not None:
+            return number
+        if len(self.listed) >= MOST_REASONS and reason != generic:
+            return self.number(generic, generic)
+        self.listed.append(reason)
+        self._numbers[reason] = len(self.listed)
+        return len(self.listed)
+
+
+@dataclass(slots=True)
+class _OnNode:
+    """Devices of one family on one node, with what they answered since they last changed."""
+
+    devices: Devices
+    outcomes: dict[tuple[int, str], Choice | DoesNotFit] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A list of cards, and what it was read from."""
+
+    resource: core.Node
+    version: object
+    inventory: object | None
+
+
+class ClusterDevices:
+    """The devices of all nodes that somebody asks about in this cycle."""
+
+    def __init__(self, view: View) -> None:
+        self._now: dict[tuple[str, str], _OnNode | None] = {}
+        kept = view.memory.setdefault(_MEMORY, {})
+        assert isinstance(kept, dict)
+        self._kept: dict[tuple[str, str], _Kept] = kept
+        for key in [key for key in self._kept if key[1] not in view.nodes_by_name]:
+            del self._kept[key]
+
+    def outcome(self, family: Family, node: Node, task: Task) -> Choice | DoesNotFit | None:
+        """What the node's devices say to the pod; None when it has none of the family."""
+        found = self._of(family, node)
+        if found is None:
+            return None
+        key = (task.shape.index, task.job_id if family.depends_on_group(task) else "")
+        outcome = found.outcomes.get(key)
+        if outcome is None:
+            try:
+                outcome = found.devices.choose(task)
+            except DoesNotFit as refusal:
+                outcome = refusal.with_traceback(None)
+            found.outcomes[key] = outcome
+        return outcome
+
+    def choose(self, family: Family, node: Node, task: Task) -> Choice | None:
+        """Chooses for this pod and counts what it gets. Raises DoesNotFit."""
+        found = self._of(family, node)
+        if found is None:
+            return None
+        choice = found.devices.choose(task)
+        self._hold(found, task, choice.holding)
+        return choice
+
+    def restore(self, asked: Iterable[Family], node: Node, task: Task, chosen: dict[str, Choice]) -> None:
+        """The pod holds again what this cycle has chosen for it, or what its annotations say."""
+        for family in asked:
+            found = self._of(family, node)
+            if found is not None:
+                choice = chosen.get(family.name)
+                self._hold(found, task, choice.holding if choice is not None else found.devices.recorded(task))
+
+    def drop(self, asked: Iterable[Family], node: Node, task: Task) -> None:
+        """The pod holds nothing on the node any more."""
+        for family in asked:
+            found = self._of(family, node)
+            if found is not None:
+                found.devices.drop(task.uid)
+                found.outcomes.clear()
+
+    @staticmethod
+    def _hold(found: _OnNode, task: Task, holding: Holding) -> None:
+        found.devices.hold(task, holding)
+        found.outcomes.clear()
+
+    def _of(self, family: Family, node: Node) -> _OnNode | None:
+        key = (family.name, node.name)
+        if key not in self._now:
+            self._now[key] = self._look(family, node)
+        return self._now[key]
+
+    def _look(self, family: Family, node: Node) -> _OnNode | None:
+        inventory = self._inventory(family, node)
+        if inventory is None:
+            return None
+        devices = family.devices(inventory, node.name)
+        for task in node.tasks.values():
+            if task.status not in _UNCOUNTED:
+                devices.hold(task, devices.recorded(task))
+        return _OnNode(devices)
+
+    def _inventory(self, family: Family, node: Node) -> object | None:
+        resource = node.resource
+        if resource is None:
+            return None
+        kept = self._kept.get((family.name, node.name))
+        version = family.version
+        if kept is None or kept.resource is not resource or not (kept.version is version or kept.version == version):
+            kept = _Kept(resource, version, family.inventory(resource))
+            self._kept[family.name, node.name] = kept
+        return kept.inventory
