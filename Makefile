@@ -26,7 +26,8 @@ up: $(READY)  ## start the embedded cluster and the three processes, and keep th
 	@$(BIN)/stromboli up
 
 test: $(READY) lint  ## lint, types, unit, property, conformance and end-to-end tests
-	$(BIN)/pytest -n $(PYTEST_WORKERS) tests e2e
+	$(BIN)/pytest -n $(PYTEST_WORKERS) tests
+	$(BIN)/pytest e2e
 
 lint: $(READY)  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check src tests e2e benchmarks
