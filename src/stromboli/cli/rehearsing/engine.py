@@ -32,14 +32,31 @@ class QueueState:
 
 
 @dataclass(frozen=True)
+class Start:
+    """A pod that was given a node."""
+
+    pod: str
+    node: str
+    job: str
+    """``namespace/podgroup``."""
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """A pod that was evicted, and by which action."""
+
+    pod: str
+    reason: str
+    job: str
+
+
+@dataclass(frozen=True)
 class Round:
     """One cycle: what it decided, and how things stand afterwards."""
 
     number: int
-    started: tuple[tuple[str, str], ...]
-    """(pod, node)"""
-    evicted: tuple[tuple[str, str], ...]
-    """(pod, reason)"""
+    started: tuple[Start, ...]
+    evicted: tuple[Eviction, ...]
     admitted: tuple[str, ...]
     """Jobs (``namespace/podgroup``) let in."""
     queues: Mapping[str, QueueState] = field(default_factory=dict)
@@ -161,8 +178,10 @@ class Rehearsal:
     def _round(self, result: CycleResult, admitted: tuple[str, ...]) -> Round:
         return Round(
             number=len(self.rounds) + 1,
-            started=tuple((bind.task.key, bind.node) for bind in result.binds),
-            evicted=tuple((eviction.task.key, eviction.reason) for eviction in result.evictions),
+            started=tuple(Start(bind.task.key, bind.node, bind.task.job_id) for bind in result.binds),
+            evicted=tuple(
+                Eviction(eviction.task.key, eviction.reason, eviction.task.job_id) for eviction in result.evictions
+            ),
             admitted=admitted,
             queues=self._queues(result),
             use=self._use(),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def explain_job(invocation: Invocation) -> None:
     """Print the explanation. Without the right to look at nodes, what the objects themselves say must do."""
     from stromboli.cli.rehearsing.explaining import Facts, explain, from_conditions
-    from stromboli.cli.rehearsing.policies import choose
+    from stromboli.cli.rehearsing.policies import choose, in_cluster
     from stromboli.cli.rehearsing.snapshots import NotAllowed, gather
 
     form = output_format(invocation)
@@ -30,11 +30,12 @@ def explain_job(invocation: Invocation) -> None:
             raise CommandError("job name is mandatory to explain a particular job")
         namespace = invocation.namespace(api)
         job = api.get(JOBS, invocation.arguments.name, namespace)
-        policy, policy_name = choose(invocation.arguments.text("policy"), "")
+        policy, policy_name = choose(invocation.arguments.text("policy"), *in_cluster(api))
         try:
             snapshot = gather(api, clock=invocation.now)
         except NotAllowed as error:
-            found, missing = from_conditions(job, _group_of(api, job)), (str(error),)
+            found = from_conditions(job, _group_of(api, job))
+            missing: tuple[str, ...] = (str(error),)
         else:
             found = explain(Facts(job, snapshot, policy, policy_name, _events(api, namespace, json.key_of(job)[1])))
             missing = snapshot.missing

@@ -1,0 +1,110 @@
+"""What would become of a job not submitted yet: it starts, starts after evictions, waits, or can never start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from stromboli.api import core
+from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
+from stromboli.cli.rehearsing.explaining import Explanation, Facts, explain
+from stromboli.cli.rehearsing.snapshots import Snapshot
+from stromboli.kube import json
+from stromboli.kube.json import JsonObject
+from stromboli.scheduler.core.policy import Policy
+
+CYCLES = 8
+"""Cycles after which a job that has not started is said to wait."""
+
+
+class Verdict(StrEnum):
+    """The four answers."""
+
+    FITS_NOW = "FitsNow"
+    FITS_AFTER_EVICTING = "FitsAfterEvicting"
+    WAITS = "Waits"
+    NEVER_FITS = "NeverFits"
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The answer, with where pods go, who is evicted, or why not."""
+
+    verdict: Verdict
+    sentence: str
+    placements: Mapping[str, int] = field(default_factory=dict)
+    """Pods by node."""
+    evictions: Sequence[Eviction] = ()
+    why: Explanation | None = None
+
+    def to_wire(self) -> JsonObject:
+        """For ``-o json|yaml``."""
+        return {
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "placements": dict(self.placements),
+            "evictions": [{"pod": one.pod, "reason": one.reason} for one in self.evictions],
+            "reason": self.why.reason if self.why else "",
+            "nextStep": self.why.next_step if self.why else "",
+        }
+
+
+def preview(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Preview:
+    """Answer for a job that the API server has judged and completed (a server-side dry run)."""
+    key = "/".join(json.key_of(job))
+    if _queue_of(job) not in {queue.name for queue in snapshot.of(core.Queue)}:
+        return _cannot(snapshot, policy, job, key)
+    rehearsal = Rehearsal(submitted(snapshot, job), policy)
+    group = f"{json.key_of(job)[0]}/{members.group_name(job)}"
+    minimum = (job.get("spec") or {}).get("minAvailable") or 0
+    evictions: list[Eviction] = []
+    for _ in range(CYCLES):
+        evictions.extend(rehearsal.cycle().evicted)
+        placed = rehearsal.placed(group)
+        if placed and len(placed) >= minimum:
+            return _fits(key, placed, evictions)
+        if rehearsal.rounds[-1].quiet:
+            break
+    return _cannot(snapshot, policy, job, key)
+
+
+def submitted(snapshot: Snapshot, job: JsonObject) -> Snapshot:
+    """The snapshot with the job's PodGroup, and its pods to come once that is admitted."""
+    priorities = list(snapshot.of(core.PriorityClass))
+    group = members.pod_group(job, priorities, snapshot.taken)
+    return snapshot.with_objects(group, awaited=members.pods(job, priorities))
+
+
+def _queue_of(job: JsonObject) -> str:
+    return (job.get("spec") or {}).get("queue") or "default"
+
+
+def _fits(key: str, placed: Mapping[str, str], evictions: Sequence[Eviction]) -> Preview:
+    nodes = dict(sorted(Counter(placed.values()).items()))
+    if evictions:
+        sentence = f"{key} fits after evicting {len(evictions)} pods: {len(placed)} of its pods start."
+        return Preview(Verdict.FITS_AFTER_EVICTING, sentence, nodes, tuple(evictions))
+    return Preview(Verdict.FITS_NOW, f"{key} fits now: {len(placed)} of its pods start.", nodes)
+
+
+def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, key: str) -> Preview:
+    """It waits if it would start in the same cluster without any work; else it never fits."""
+    empty = snapshot.without_work()
+    alone = Rehearsal(submitted(empty, job), policy)
+    alone.settle(CYCLES)
+    minimum = (job.get("spec") or {}).get("minAvailable") or 0
+    ever = len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}")) >= max(minimum, 1)
+    why = _why(snapshot if ever else empty, policy, job)
+    because = why.sentence.partition("waits: ")[2] or why.sentence
+    if ever:
+        return Preview(Verdict.WAITS, f"{key} waits: {because}", why=why)
+    return Preview(Verdict.NEVER_FITS, f"{key} never fits, even in the empty cluster: {because}", why=why)
+
+
+def _why(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Explanation:
+    priorities = list(snapshot.of(core.PriorityClass))
+    group = members.pod_group(job, priorities, snapshot.taken)
+    return explain(Facts(job, snapshot.with_objects(group), policy, ""))

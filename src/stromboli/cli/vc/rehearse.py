@@ -1,0 +1,179 @@
+"""``vcctl job preview``, ``vcctl snapshot`` and ``vcctl simulate``: what would happen, with nothing changed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stromboli.api.kinds import JOBS
+from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.running import Invocation
+from stromboli.cli.vc.jobs import one_job, read_file
+from stromboli.cli.vc.output import document, output_format
+from stromboli.kube import json
+from stromboli.kube.json import JsonObject
+
+if TYPE_CHECKING:
+    from stromboli.cli.rehearsing.previewing import Preview
+    from stromboli.cli.rehearsing.simulating import Simulation
+
+MOST_EVICTIONS = 20
+
+
+def preview_job(invocation: Invocation) -> None:
+    """``vcctl job preview -f FILE``."""
+    from stromboli.cli.rehearsing.policies import choose, in_cluster
+    from stromboli.cli.rehearsing.previewing import preview
+    from stromboli.cli.rehearsing.snapshots import gather
+
+    form = output_format(invocation)
+    with invocation.connect() as api:
+        job = _given(invocation)
+        judged = api.create(JOBS, job, json.key_of(job)[0] or invocation.namespace(api), dry_run=True)
+        policy, name = choose(invocation.arguments.text("policy"), *in_cluster(api))
+        snapshot = gather(api, clock=invocation.now)
+    found = preview(snapshot, policy, judged)
+    if form in ("json", "yaml"):
+        invocation.say(document(found.to_wire(), form))
+        return
+    for line in _preview_lines(found):
+        invocation.say(line)
+    invocation.say(f"Worked out with {name}.")
+
+
+def _given(invocation: Invocation) -> JsonObject:
+    name = invocation.arguments.text("filename")
+    if not name:
+        raise CommandError("give the job's file with --filename (-f), or - for standard input")
+    return one_job(sys.stdin.read()) if name == "-" else read_file(name)
+
+
+def _preview_lines(found: Preview) -> Iterator[str]:
+    yield found.sentence
+    for node, count in found.placements.items():
+        yield f"  {node}: {count} pods"
+    if found.evictions:
+        yield "Evicted:"
+        yield from (f"  {one.pod} ({one.reason})" for one in found.evictions[:MOST_EVICTIONS])
+        if len(found.evictions) > MOST_EVICTIONS:
+            yield f"  and {len(found.evictions) - MOST_EVICTIONS} more"
+    if found.why:
+        yield f"Reason: {found.why.reason}"
+        yield f"Next:   {found.why.next_step}"
+
+
+def take_snapshot(invocation: Invocation) -> None:
+    """``vcctl snapshot FILE``."""
+    from stromboli.cli.rehearsing.policies import in_cluster
+    from stromboli.cli.rehearsing.snapshots import gather
+
+    name = invocation.arguments.name
+    with invocation.connect() as api:
+        if not name:
+            raise CommandError("the name of the file to write is missing: vcctl snapshot FILE")
+        snapshot = gather(api, clock=invocation.now)
+        content, _ = in_cluster(api)
+    if invocation.arguments.text("policy"):
+        content = _text(invocation.arguments.text("policy"))
+    path = Path(name)
+    try:
+        path.write_bytes(replace(snapshot, policy=content).encode())
+        path.chmod(0o600)
+    except OSError as error:
+        raise CommandError(f"{name}: cannot be written: {error.strerror or error}") from error
+    invocation.say(f"wrote {len(snapshot.objects)} objects to {name}")
+    for line in snapshot.missing:
+        invocation.warn(f"left out: {line}")
+
+
+def _text(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"policy {name}: cannot be read: {error}") from error
+
+
+def simulate_snapshot(invocation: Invocation) -> None:
+    """``vcctl simulate SNAPSHOT``."""
+    from stromboli.cli.rehearsing.policies import choose
+    from stromboli.cli.rehearsing.simulating import simulate, with_setting
+    from stromboli.cli.rehearsing.snapshots import read
+
+    arguments = invocation.arguments
+    form = arguments.text("output")
+    if form not in ("", "json", "yaml", "html"):
+        raise CommandError(f"output format {form!r} is not known; choose one of json, yaml, html")
+    if not arguments.name:
+        raise CommandError(
+            "the snapshot's file is missing: vcctl simulate SNAPSHOT; make one with 'vcctl snapshot FILE'"
+        )
+    if arguments.number("cycles") < 1:
+        raise CommandError("--cycles must be at least 1")
+    snapshot = read(Path(arguments.name))
+    for setting in arguments.all("set"):
+        snapshot = with_setting(snapshot, setting)
+    policy, name = choose(arguments.text("policy"), snapshot.policy)
+    jobs = [_identified(read_file(file), number) for number, file in enumerate(arguments.all("with"))]
+    found = simulate(snapshot, policy, cycles=arguments.number("cycles"), jobs=jobs)
+    _show(invocation, found, form, name)
+
+
+def _identified(job: JsonObject, number: int) -> JsonObject:
+    """A job out of a file has no UID and perhaps no namespace yet."""
+    meta = {"namespace": "default", **json.metadata(job), "uid": f"with-{number}"}
+    return {**job, "metadata": meta}
+
+
+def _show(invocation: Invocation, found: Simulation, form: str, policy: str) -> None:
+    if form == "html":
+        from stromboli.cli.rehearsing.page import page
+
+        invocation.say(page(found, f"Simulation of {Path(invocation.arguments.name).name} with {policy}"))
+    elif form:
+        invocation.say(document(found.to_wire(), form))
+    else:
+        for line in _simulation_lines(found, policy):
+            invocation.say(line)
+
+
+def _simulation_lines(found: Simulation, policy: str) -> Iterator[str]:
+    yield (
+        f"{len(found.rounds)} cycles with {policy}: {len(found.started)} pods start, {len(found.evicted)} are evicted, "
+        f"{len(found.waiting)} gangs wait."
+    )
+    yield from _section("Starts", _starts(found))
+    yield from _section("Evicted", [f"{one.pod}  by {one.reason}" for one in found.evicted])
+    yield from _section("Waiting", [f"{job}  {why}" for job, why in found.waiting.items()])
+    yield ""
+    yield f"{'Queue':<25}{'Share':<16}Allocated"
+    for name, after in found.after.items():
+        before = found.before.get(name)
+        share = f"{_share(before.share if before else None)} -> {_share(after.share)}"
+        yield f"{name:<25}{share:<16}{_amounts(before.allocated if before else {})} -> {_amounts(after.allocated)}"
+    problems = sorted({problem for round_ in found.rounds for problem in round_.problems})
+    yield from _section("Problems", problems)
+
+
+def _starts(found: Simulation) -> list[str]:
+    counts = Counter(start.job for start in found.started)
+    return [f"{job}  {counts[job]} pods, from cycle {at}" for job, at in found.first_starts.items()]
+
+
+def _section(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        yield f"{title}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _amounts(listed: object) -> str:
+    assert hasattr(listed, "items")
+    return ",".join(f"{name}={amount}" for name, amount in sorted(listed.items()) if amount != "0") or "nothing"
