@@ -14,6 +14,7 @@ from typing import Protocol
 
 from stromboli.api import names
 from stromboli.controllers import selection
+from stromboli.controllers.colocation.controller import ColocationController
 from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.garbagecollector.controller import GarbageCollector
 from stromboli.controllers.hypernode.controller import HyperNodeController
@@ -26,6 +27,8 @@ from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.controllers.queue.controller import QueueController
 from stromboli.controllers.reporting import Events
+from stromboli.controllers.sharding.configuration import BadConfiguration, parse_flags
+from stromboli.controllers.sharding.controller import ShardingController
 from stromboli.kube.client import Client
 from stromboli.kube.errors import NotSynced
 
@@ -141,6 +144,29 @@ def _hyper_node(parts: Parts) -> Runnable | None:
     )
 
 
+def _colocation(parts: Parts) -> Runnable | None:
+    return ColocationController(parts.client, parts.informers, observer=parts.metrics)
+
+
+def _sharding(parts: Parts) -> Runnable | None:
+    options = parts.options
+    try:
+        shards = parse_flags(options.scheduler_configs)
+    except BadConfiguration as error:
+        log.error("sharding-controller does not run: --scheduler-configs: %s", error)
+        return None
+    return ShardingController(
+        parts.client,
+        parts.informers,
+        shards,
+        sync_period=options.shard_sync_period,
+        node_events=options.enable_node_event_trigger,
+        config_map=options.sharding_configmap,
+        namespace=options.sharding_configmap_namespace,
+        observer=parts.metrics,
+    )
+
+
 CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
     "job-controller": _job,
     "queue-controller": _queue,
@@ -150,24 +176,17 @@ CONTROLLERS: Mapping[str, Callable[[Parts], Runnable | None]] = {
     "jobflow-controller": _job_flow,
     "jobtemplate-controller": _job_template,
     "hyperNode-controller": _hyper_node,
+    "colocation-config-controller": _colocation,
+    "sharding-controller": _sharding,
 }
 """The controllers by the names that ``--controllers`` knows. A maker answers None when a feature gate is off."""
-
-NOT_YET: tuple[str, ...] = (
-    "colocation-config-controller",
-    "sharding-controller",
-)
-"""Known names that this version does not run."""
 
 
 def enabled(parts: Parts) -> dict[str, Runnable]:
     """The controllers that the options select, ready to work."""
     items = parts.options.selection
-    for item in selection.unknown(items, [*CONTROLLERS, *NOT_YET]):
+    for item in selection.unknown(items, CONTROLLERS):
         log.warning("--controllers: %r names no controller and has no effect", item)
-    for name in NOT_YET:
-        if selection.enabled(items, name):
-            log.warning("%s is not part of this version", name)
     made = {name: make(parts) for name, make in CONTROLLERS.items() if selection.enabled(items, name)}
     return {name: controller for name, controller in made.items() if controller is not None}
 
