@@ -10,12 +10,19 @@ from stromboli.scheduler.core.columns import Columns
 from stromboli.scheduler.core.records import Task
 from stromboli.scheduler.core.results import TaskRef
 from stromboli.scheduler.core.shaping import Shapes
-from stromboli.scheduler.plugins.deviceshare import configuration, encoding, exclusive, gpushare, vgpu_cards
-from stromboli.scheduler.plugins.deviceshare.configuration import DEFAULTS, DeviceConfiguration, Geometry, Instance
+from stromboli.scheduler.plugins.deviceshare import configuration, encoding, exclusive, gpushare, hami, vgpu_cards
+from stromboli.scheduler.plugins.deviceshare.configuration import (
+    DEFAULTS,
+    DeviceConfiguration,
+    Geometry,
+    Instance,
+    Vnpu,
+)
 from stromboli.scheduler.plugins.deviceshare.families import SPREAD, Choice, Devices, DoesNotFit, Share
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareDevices
+from stromboli.scheduler.plugins.deviceshare.hami import HamiDevices
 from stromboli.scheduler.plugins.deviceshare.mig import BadInstance, Cuts, Place
-from stromboli.scheduler.plugins.deviceshare.requests import ResourceNames
+from stromboli.scheduler.plugins.deviceshare.requests import ContainerRequest, ResourceNames
 from stromboli.scheduler.plugins.deviceshare.settings import Settings
 from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuDevices
 from stromboli.scheduler.plugins.deviceshare.vgpu_cards import Card, CardFacts, Held, Holder
@@ -404,3 +411,63 @@ def _pod_on_card(case: JsonObject) -> Iterator[str]:
     else:
         card.drop(args["podUID"])
     yield from _card_differences((case.get("argsAfter") or args)["gd"], card)
+
+
+# -- Ascend HAMi ---------------------------------------------------------------------------------------------------
+
+
+def _vnpu(encoded: JsonObject) -> Vnpu:
+    return Vnpu.model_validate(_vnpu_document(encoded))
+
+
+@judge("AscendDevice.trimMemory")
+def _trim(case: JsonObject) -> Iterator[str]:
+    yield from differ("memory", tuple(case["results"]), hami.trim(_vnpu(case["recv"]["config"]), case["args"]["m"]))
+
+
+@judge("fit")
+def _fit(case: JsonObject) -> Iterator[str]:
+    request = case["args"]["req"]
+    card = _ascend_card(case["args"]["dev"])
+    yield from differ("fits", case["result"], card.fits(request["memreq"], request["coresreq"]))
+
+
+@judge("verifyReq")
+def _verify(case: JsonObject) -> Iterator[str]:
+    encoded = case["args"]["req"]
+    request = ContainerRequest(encoded["nums"], encoded["memreq"], None, encoded["coresreq"])
+    error: str | None = None
+    try:
+        hami.check(_vnpu(case["args"]["dev"]["config"]), request)
+    except DoesNotFit as refusal:
+        error = str(refusal)
+    yield from differ("error", (case["result"] or {}).get("error"), error)
+
+
+@judge("AscendDevices.AddResource")
+def _add_ascend(case: JsonObject) -> Iterator[str]:
+    recv, pod = case["recv"] or {}, case["args"]["pod"]
+    listed = {name: device for name, device in (recv.get("devices") or {}).items() if device}
+    cards = {name: _ascend_card(device) for name, device in listed.items()}
+    config = next(iter(listed.values()))["config"] if listed else {}
+    devices = HamiDevices(_vnpu(config), list(cards.values()), recv.get("policy", ""))
+    task = task_of(pod)
+    # The vectors' devices know no annotation key, so that the text stands under an empty one.
+    devices.hold(task, devices.known(task.annotations.get("", "")))
+    after = (case.get("recvAfter") or recv).get("devices") or {}
+    for name, card in cards.items():
+        want = after[name]["deviceUsage"]
+        found = {"used": card.users, "usedmem": card.used_memory, "usedcores": card.used_cores}
+        yield from differing_maps(f"usage of {name}", want, found)
+
+
+def _ascend_card(encoded: JsonObject) -> hami.Card:
+    info = encoded["deviceInfo"]
+    card = hami.Card(hami.Registered(info["id"], info["index"], info["count"], info["devmem"], info["devcore"]))
+    known = encoded.get("podMap") or {}
+    for uid, usage in known.items():
+        card.take(uid, Share(info["id"], "", usage["usedmem"], usage["usedcores"]))
+    usage = encoded["deviceUsage"]
+    if not known and usage["used"]:
+        card.take("unnamed", Share(info["id"], "", usage["usedmem"], usage["usedcores"]))
+    return card

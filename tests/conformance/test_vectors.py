@@ -21,6 +21,7 @@ COMPLETE = (
     "actions-preempt.sessions.json",
     "actions-reclaim.sessions.json",
     "actions-shuffle.sessions.json",
+    "api-devices-ascend-hami.functions.json",
     "api-devices-config.functions.json",
     "api-devices-nvidia-gpushare.functions.json",
     "api-devices-nvidia-vgpu.functions.json",

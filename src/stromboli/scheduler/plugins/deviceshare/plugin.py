@@ -21,6 +21,7 @@ from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins.deviceshare import configuration, vgpu
 from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, DoesNotFit, Family, Holding
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
+from stromboli.scheduler.plugins.deviceshare.hami import HamiFamily
 from stromboli.scheduler.plugins.deviceshare.settings import DeviceShareArguments, Settings
 from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuFamily
 
@@ -65,7 +66,12 @@ class DeviceShare(Plugin):
             on_deallocate=self._removed,
             bind_extension=self._extension,
             shape_labels=frozenset(key for rule in self._settings.rules for key in rule),
+            shape_annotations=frozenset().union(*(family.pod_annotations for family in self._hami())),
+            own_resources=frozenset(family.resources.memory for family in self._hami() if family.resources.memory),
         )
+
+    def _hami(self) -> list[HamiFamily]:
+        return [family for family in self._families if isinstance(family, HamiFamily)]
 
     def _scores(self) -> list[Score]:
         if self._settings.weight <= 0:
@@ -172,6 +178,8 @@ def families(view: View, settings: Settings) -> list[Family]:
         found.append(GpuShareFamily(settings))
     if settings.vgpu:
         found.append(VgpuFamily(settings, configuration.of(view, settings).nvidia))
+    if settings.hami:
+        found.extend(HamiFamily(settings, kind) for kind in configuration.of(view, settings).vnpus.configs)
     return found
 
 
