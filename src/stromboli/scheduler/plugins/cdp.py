@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,7 +30,9 @@ class CooldownProtection(Plugin):
     def _is_protected(self, task: Task) -> bool:
         """Running, and scheduled less than its cool-down time ago; without a valid time nothing is protected."""
         cooldown = cooldown_time(task)
-        return cooldown is not None and task.status == TaskStatus.RUNNING and task.scheduled_at + cooldown > self._now
+        if cooldown is None or task.status != TaskStatus.RUNNING:
+            return False
+        return self._now < task.scheduled_at + cooldown < math.inf
 
 
 def cooldown_time(task: Task) -> float | None:
