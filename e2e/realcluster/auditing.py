@@ -32,17 +32,26 @@ class Permission:
 Reasons: TypeAlias = Mapping[tuple[str, str], str]
 """``(resource or resource.group, verb or *)`` to the reason why it is granted without being used by the suite."""
 
+_OWNERS = "asked by admission when owner references are written, and not in the audit log"
+_BARE_PODS = "annotations of bare pods' owners that are in no cache"
+_VOLUMES = "binding of delayed volumes: kwok has no provisioner"
+_DEVICES = "devices need a driver that publishes them"
 EXPECTED_UNUSED: Reasons = {
-    ("jobs/finalizers.batch.volcano.sh", "update"): "asked by admission when owner references are written, not audited",
-    ("pods/finalizers", "update"): "asked by admission when owner references are written, not audited",
+    ("jobs/finalizers.batch.volcano.sh", "update"): _OWNERS,
+    ("cronjobs/finalizers.batch.volcano.sh", "update"): _OWNERS,
+    ("jobflows/finalizers.flow.volcano.sh", "update"): _OWNERS,
+    ("pods/finalizers", "update"): _OWNERS,
     ("nodes/node_cpu_usage_avg.custom.metrics.k8s.io", "get"): "plugin usage with a metrics adapter",
     ("nodes/node_memory_usage_avg.custom.metrics.k8s.io", "get"): "plugin usage with a metrics adapter",
-    ("daemonsets.apps", "get"): "annotations of bare pods' owners",
-    ("replicasets.apps", "get"): "annotations of bare pods' owners that are not in the cache",
-    ("statefulsets.apps", "get"): "annotations of bare pods' owners that are not in the cache",
-    ("jobs.batch", "get"): "annotations of bare pods' owners",
-    ("persistentvolumeclaims", "patch"): "binding of delayed volumes; kwok has no provisioner",
-    ("persistentvolumes", "patch"): "binding of delayed volumes; kwok has no provisioner",
+    ("daemonsets.apps", "get"): _BARE_PODS,
+    ("replicasets.apps", "get"): _BARE_PODS,
+    ("statefulsets.apps", "get"): _BARE_PODS,
+    ("jobs.batch", "get"): _BARE_PODS,
+    ("persistentvolumeclaims", "patch"): _VOLUMES,
+    ("persistentvolumes", "patch"): _VOLUMES,
+    ("resourceclaims.resource.k8s.io", "get"): _DEVICES,
+    ("resourceclaims.resource.k8s.io", "update"): _DEVICES,
+    ("resourceclaims/status.resource.k8s.io", "update"): _DEVICES,
     ("events", "patch"): "only when the same event repeats",
 }
 
