@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -68,7 +68,7 @@ async def run(arguments: argparse.Namespace) -> int:
             supervisor = tasks.create_task(cluster.supervise())
             if arguments.keep:
                 await asyncio.Event().wait()
-            code = await _suite(cluster, arguments.pytest)
+            code = await _suite(cluster, installation.environment, arguments.pytest)
             supervisor.cancel()
         cluster.check()
         if code == 0 and not arguments.pytest:
@@ -80,11 +80,12 @@ async def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-async def _suite(cluster: RealCluster, arguments: Sequence[str]) -> int:
+async def _suite(cluster: RealCluster, environment: Mapping[str, str], arguments: Sequence[str]) -> int:
     """Run pytest; a cancelled run is interrupted in a way that lets its fixtures clean up."""
     started = time.monotonic()
     environment = {
         **os.environ,
+        **environment,
         "E2E_KUBECONFIG": str(cluster.kubeconfig),
         "E2E_PROCESSES": str(cluster.directory / "processes.json"),
         "E2E_API_SERVER_PID": str(cluster.api_server_pid),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.realcluster.cluster import HOST, RealCluster
-from e2e.realcluster.rendering import Release, account, container_arguments, named, of_kind
+from e2e.realcluster.rendering import Release, account, container_arguments, container_environment, named, of_kind
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
 from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS, free_port
@@ -40,9 +40,10 @@ BY_KIND: Mapping[str, Kind] = {kind.kind: kind for kind in kinds.ALL if kind not
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """How the three processes are to be started: arguments by process."""
+    """How the three processes are to be started: arguments by process, environment of all."""
 
     arguments: Mapping[str, Sequence[str]]
+    environment: Mapping[str, str]
 
 
 async def install(cluster: RealCluster, objects: Sequence[JsonObject], release: Release) -> Installation:
@@ -55,12 +56,12 @@ async def install(cluster: RealCluster, objects: Sequence[JsonObject], release: 
             await client.create(BY_KIND[item["kind"]], _reached_by_url(item, f"https://{HOST}:{port}"))
             if item["kind"] == "CustomResourceDefinition":
                 await _established(client, item["metadata"]["name"])
-        return Installation(
-            {
-                name: [*container_arguments(deployment), *await _here(client, cluster, name, deployment, objects, port)]
-                for name, deployment in _deployments(objects, release).items()
-            }
-        )
+        deployments = _deployments(objects, release)
+        arguments = {
+            name: [*container_arguments(deployment), *await _here(client, cluster, name, deployment, objects, port)]
+            for name, deployment in deployments.items()
+        }
+        return Installation(arguments, container_environment(deployments[CONTROLLERS]))
 
 
 def _deployments(objects: Sequence[JsonObject], release: Release) -> dict[str, JsonObject]:

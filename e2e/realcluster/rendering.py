@@ -78,6 +78,12 @@ def container_arguments(deployment: JsonObject) -> list[str]:
     return [str(argument) for argument in container["args"]]
 
 
+def container_environment(deployment: JsonObject) -> dict[str, str]:
+    """Environment of a Deployment's only container."""
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return {variable["name"]: variable["value"] for variable in container.get("env", ())}
+
+
 def account(deployment: JsonObject) -> str:
     """Name of a Deployment's ServiceAccount."""
     return str(deployment["spec"]["template"]["spec"]["serviceAccountName"])
