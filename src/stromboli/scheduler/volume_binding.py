@@ -8,7 +8,8 @@ failed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from stromboli.api import core
 from stromboli.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
@@ -18,9 +19,10 @@ from stromboli.kube.errors import KubeError
 from stromboli.scheduler.binding import PreBindError
 from stromboli.scheduler.core import volumes
 from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.objects import ClusterObjects, Key
 from stromboli.scheduler.core.records import Task
 from stromboli.scheduler.core.results import Bind
-from stromboli.scheduler.core.volumes import PodClaims, VolumePlan, VolumeProblem
+from stromboli.scheduler.core.volumes import Choice, Choices, PodClaims, VolumePlan, VolumeProblem
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,8 @@ class VolumeBinder:
         self._mirror = mirror
         self._timeout = timeout
         self._clock = clock
-        self._taken: set[str] = set()
+        self._choices = Choices()
+        """What pods being bound are about to write."""
 
     def needs(self, bind: Bind) -> bool:
         """Whether the pod has claims at all."""
@@ -61,7 +64,7 @@ class VolumeBinder:
             raise PreBindError("binding volumes: pod does not exist any more")
         try:
             claims = self._claims(task)
-            plan = self._plan(claims, bind.node)
+            plan = self._plan(claims, bind)
             await self._carry_out(bind, task, plan)
         except (VolumeProblem, KubeError) as error:
             raise PreBindError(f"binding volumes: {error}") from error
@@ -77,24 +80,37 @@ class VolumeBinder:
             raise VolumeProblem(volumes.UNBOUND_IMMEDIATE)
         return claims
 
-    def _plan(self, claims: PodClaims, node_name: str) -> VolumePlan:
-        node = self._mirror.nodes_by_name.get(node_name)
+    def _plan(self, claims: PodClaims, bind: Bind) -> VolumePlan:
+        node = self._mirror.nodes_by_name.get(bind.node)
         if node is None or node.resource is None:
-            raise VolumeProblem(f"node {node_name} does not exist any more")
+            raise VolumeProblem(f"node {bind.node} does not exist any more")
         volumes.check_bound(claims.bound, node.resource, self._mirror.objects)
-        return volumes.plan(claims.delayed, node.resource, self._mirror.objects, self._taken)
+        choices = Choices(dict(self._choices.by_claim), dict(self._choices.taken))
+        for grant in bind.extension.volumes if bind.extension is not None else ():
+            choices.add((bind.task.namespace, grant.claim), Choice(grant.volume, bind.node))
+        return volumes.plan(claims.delayed, node.resource, self._mirror.objects, choices)
 
     async def _carry_out(self, bind: Bind, task: Task, plan: VolumePlan) -> None:
-        names = {volume.name for volume, _ in plan.static}
-        self._taken |= names
+        mine = self._unclaimed(bind, plan)
+        for key, choice in mine.items():
+            self._choices.add(key, choice)
         try:
             for volume, claim in plan.static:
-                await self._reserve(volume, claim)
+                if claim.key in mine:
+                    await self._reserve(volume, claim)
             for claim in plan.provision:
-                await self._select_node(claim, bind.node)
-            await self._wait(task, bind.node, [claim for _, claim in plan.static] + list(plan.provision))
+                if claim.key in mine:
+                    await self._select_node(claim, bind.node)
+            await self._wait(task, bind.node, plan)
         finally:
-            self._taken -= names
+            for key in mine:
+                self._choices.remove(key)
+
+    def _unclaimed(self, bind: Bind, plan: VolumePlan) -> dict[Key, Choice]:
+        """What this pod is the first to write; of a claim that pods share, the others only wait for it."""
+        chosen = {claim.key: Choice(volume.name, bind.node) for volume, claim in plan.static}
+        chosen |= {claim.key: Choice(None, bind.node) for claim in plan.provision}
+        return {key: choice for key, choice in chosen.items() if key not in self._choices.by_claim}
 
     async def _reserve(self, volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> None:
         reference = {
@@ -104,6 +120,8 @@ class VolumeBinder:
             "name": claim.name,
             "uid": claim.uid,
         }
+        if volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == claim.uid:
+            return
         patch = {
             "metadata": {
                 "uid": volume.uid,
@@ -120,23 +138,76 @@ class VolumeBinder:
         patch = {"metadata": {"uid": claim.uid, "annotations": {volumes.SELECTED_NODE: node}}}
         await self._client.patch(PERSISTENT_VOLUME_CLAIMS, claim.name, patch, claim.namespace)
 
-    async def _wait(self, task: Task, node: str, claims: list[core.PersistentVolumeClaim]) -> None:
+    async def _wait(self, task: Task, node: str, plan: VolumePlan) -> None:
         end = self._clock.monotonic() + self._timeout()
-        selected = {claim.uid: claim.metadata.annotations.get(volumes.SELECTED_NODE) for claim in claims}
-        while waiting := [claim for claim in claims if not self._is_bound(claim, node, selected)]:
+        claims = [claim for _, claim in plan.static] + list(plan.provision)
+        progress = _Progress(
+            {claim.uid: claim.metadata.annotations.get(volumes.SELECTED_NODE) for claim in plan.provision},
+            {volume.name: claim.uid for volume, claim in plan.static},
+        )
+        while waiting := [claim for claim in claims if not self._is_bound(claim, node, progress)]:
             if self._mirror.task_by_uid(task.uid) is None:
                 raise VolumeProblem("pod does not exist any more")
+            for claim in waiting:
+                if claim.key not in self._choices.by_claim:
+                    raise VolumeProblem(
+                        f'persistentvolumeclaim "{claim.name}" was given up by another pod that uses it'
+                    )
             if self._clock.monotonic() >= end:
                 names = ", ".join(claim.name for claim in waiting)
                 raise VolumeProblem(f"timed out after {self._timeout():g} s waiting for claims {names}")
             await self._clock.sleep(POLL_SECONDS)
+        self._check_reach(claims, node)
 
-    def _is_bound(self, claim: core.PersistentVolumeClaim, node: str, selected: dict[str, str | None]) -> bool:
+    def _is_bound(self, claim: core.PersistentVolumeClaim, node: str, progress: _Progress) -> bool:
         present = self._mirror.objects.get(core.PersistentVolumeClaim, claim.name, claim.namespace)
         if present is None or present.uid != claim.uid:
             raise VolumeProblem(f'persistentvolumeclaim "{claim.name}" does not exist any more')
-        now = present.metadata.annotations.get(volumes.SELECTED_NODE)
-        if now is None and selected[claim.uid] == node:
+        if volumes.is_bound(present):
+            return True
+        if progress.lost_node(present, node):
             raise VolumeProblem(f'provisioning failed for PVC "{claim.name}"')
-        selected[claim.uid] = now
-        return volumes.is_bound(present)
+        for name in progress.lost_volumes(self._mirror.objects):
+            raise VolumeProblem(f'ClaimRef got reset for pv "{name}"')
+        return False
+
+    def _check_reach(self, claims: list[core.PersistentVolumeClaim], node_name: str) -> None:
+        """Raises VolumeProblem when a claim has got a volume that the node cannot use after all."""
+        objects, node = self._mirror.objects, self._mirror.nodes_by_name.get(node_name)
+        for claim in claims:
+            present = objects.get(core.PersistentVolumeClaim, claim.name, claim.namespace)
+            volume = objects.get(core.PersistentVolume, present.spec.volume_name) if present is not None else None
+            if volume is None or node is None or node.resource is None:
+                continue
+            if not volumes.reaches(volume, node.resource):
+                raise VolumeProblem(f'pv "{volume.name}" node affinity doesn\'t match node "{node_name}"')
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What has been seen of the claims that a pod waits for, to notice when it is taken back."""
+
+    selected: dict[str, str | None]
+    """The node selected for each claim that is to be provisioned, by UID."""
+    reserved: dict[str, str]
+    """The claim by UID that is to have each volume."""
+    seen: set[str] = field(default_factory=set)
+    """Volumes that have been seen with their claim."""
+
+    def lost_node(self, claim: core.PersistentVolumeClaim, node: str) -> bool:
+        """Whether the node selected for a claim was seen, and is another now or none."""
+        if claim.uid not in self.selected:
+            return False
+        before, now = self.selected[claim.uid], claim.metadata.annotations.get(volumes.SELECTED_NODE)
+        self.selected[claim.uid] = now
+        return before == node and now != node
+
+    def lost_volumes(self, objects: ClusterObjects) -> Iterator[str]:
+        """Volumes that were seen with their claim, and are without it now."""
+        for name, uid in self.reserved.items():
+            volume = objects.get(core.PersistentVolume, name)
+            reference = volume.spec.claim_ref if volume is not None else None
+            if reference is not None and reference.uid == uid:
+                self.seen.add(name)
+            elif name in self.seen:
+                yield name

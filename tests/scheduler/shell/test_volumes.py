@@ -123,7 +123,8 @@ PLANS = {
 @pytest.mark.parametrize("case", PLANS.values(), ids=PLANS.keys())
 def test_plans(case: Case) -> None:
     try:
-        plan = volumes.plan(case.claims, NODE, stored(*case.objects), case.taken)
+        choices = volumes.Choices(taken=dict.fromkeys(case.taken, ("ns", "another")))
+        plan = volumes.plan(case.claims, NODE, stored(*case.objects), choices)
     except VolumeProblem as problem:
         assert str(problem) == case.want
         return

@@ -7,11 +7,11 @@ possible.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from stromboli.api import core, quantities, selectors
-from stromboli.scheduler.core.objects import ClusterObjects
+from stromboli.scheduler.core.objects import ClusterObjects, Key
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -23,6 +23,7 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 WRONG_NODE = "node(s) didn't match PersistentVolume's node affinity"
 VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+NO_STORAGE = "node(s) did not have enough free storage"
 
 
 class VolumeProblem(Exception):
@@ -44,6 +45,39 @@ class VolumePlan:
 
     static: tuple[tuple[core.PersistentVolume, core.PersistentVolumeClaim], ...] = ()
     provision: tuple[core.PersistentVolumeClaim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a delayed claim is to get: an existing volume, or (None) one provisioned on a node."""
+
+    volume: str | None
+    node: str
+
+
+@dataclass(slots=True)
+class Choices:
+    """What is decided about delayed claims and not written yet."""
+
+    by_claim: dict[Key, Choice] = field(default_factory=dict)
+    taken: dict[str, Key] = field(default_factory=dict)
+    """Volumes by name, and the claim that gets each."""
+
+    def add(self, claim: Key, choice: Choice) -> None:
+        """One more decision."""
+        self.by_claim[claim] = choice
+        if choice.volume is not None:
+            self.taken[choice.volume] = claim
+
+    def remove(self, claim: Key) -> Choice | None:
+        """Takes a decision back."""
+        choice = self.by_claim.pop(claim, None)
+        if choice is not None and choice.volume is not None and self.taken.get(choice.volume) == claim:
+            del self.taken[choice.volume]
+        return choice
+
+
+NO_CHOICES = Choices()
 
 
 def has_claims(volumes: Iterable[core.Volume]) -> bool:
@@ -114,7 +148,7 @@ def check_bound(claims: Iterable[core.PersistentVolumeClaim], node: core.Node, o
         volume = objects.get(core.PersistentVolume, claim.spec.volume_name)
         if volume is None:
             raise VolumeProblem(VOLUME_MISSING)
-        if not _reaches(volume, node):
+        if not reaches(volume, node):
             raise VolumeProblem(WRONG_NODE)
 
 
@@ -122,54 +156,71 @@ def plan(
     delayed: Iterable[core.PersistentVolumeClaim],
     node: core.Node,
     objects: ClusterObjects,
-    taken: Collection[str] = (),
+    choices: Choices = NO_CHOICES,
+    *,
+    check_storage: bool = False,
 ) -> VolumePlan:
-    """Volumes for delayed claims on a node, the smallest claim served first; ``taken`` volumes are somebody else's.
+    """Volumes for delayed claims on a node, the smallest claim served first, as far as ``choices`` leave a choice.
+
+    With ``check_storage`` a volume is provisioned only where its driver has said that there is room for it.
 
     Raises:
         VolumeProblem: some claim can have none there.
     """
     static: list[tuple[core.PersistentVolume, core.PersistentVolumeClaim]] = []
     provision: list[core.PersistentVolumeClaim] = []
-    used = set(taken)
-    volumes = objects.all(core.PersistentVolume)
-    for claim in sorted(delayed, key=_size):
-        selected = claim.metadata.annotations.get(SELECTED_NODE)
-        if selected is not None and selected != node.name:
-            raise VolumeProblem(NO_VOLUME)
-        volume = None if selected else _smallest(claim, node, volumes, used)
+    used: set[str] = set()
+    for claim in by_size(delayed):
+        volume = _volume(claim, node, objects, choices, used)
         if volume is not None:
             used.add(volume.name)
             static.append((volume, claim))
-        elif _can_provision(claim, node, objects):
-            provision.append(claim)
         else:
-            raise VolumeProblem(NO_VOLUME)
+            _check_provisioning(claim, node, objects, choices, check_storage=check_storage)
+            provision.append(claim)
     return VolumePlan(tuple(static), tuple(provision))
 
 
-def _smallest(
-    claim: core.PersistentVolumeClaim,
-    node: core.Node,
-    volumes: Mapping[tuple[str, str], core.PersistentVolume],
-    used: Collection[str],
+def by_size(claims: Iterable[core.PersistentVolumeClaim]) -> list[core.PersistentVolumeClaim]:
+    """Claims in the order in which they are served."""
+    return sorted(claims, key=size_of)
+
+
+def _volume(
+    claim: core.PersistentVolumeClaim, node: core.Node, objects: ClusterObjects, choices: Choices, used: set[str]
 ) -> core.PersistentVolume | None:
-    fitting = [volume for volume in volumes.values() if volume.name not in used and _fits(volume, claim, node)]
-    return min(fitting, key=lambda volume: (_capacity(volume), volume.name), default=None)
+    """The volume that a claim gets on a node; None when one would have to be provisioned."""
+    choice = choices.by_claim.get(claim.key)
+    if choice is not None and choice.volume is not None:
+        volume = objects.get(core.PersistentVolume, choice.volume)
+        if volume is None or not suits(volume, claim) or not reaches(volume, node):
+            raise VolumeProblem(NO_VOLUME)
+        return volume
+    if choice is not None or SELECTED_NODE in claim.metadata.annotations:
+        return None
+    volumes = objects.all(core.PersistentVolume).values()
+    free = (each for each in volumes if each.name not in used and choices.taken.get(each.name, claim.key) == claim.key)
+    fitting = (each for each in free if suits(each, claim) and reaches(each, node))
+    return min(fitting, key=lambda each: preference(each, claim), default=None)
 
 
-def _fits(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim, node: core.Node) -> bool:
+def preference(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> tuple[bool, int, str]:
+    """The least is taken: a volume that waits for this claim, then the smallest."""
+    return (volume.spec.claim_ref is None, capacity_of(volume), volume.name)
+
+
+def suits(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
+    """Whether a claim could have a volume, wherever the pod is."""
     spec, wanted = volume.spec, claim.spec
     return (
-        not volume.deleting
+        spec.storage_class_name == (wanted.storage_class_name or "")
         and _is_free_for(volume, claim)
-        and spec.storage_class_name == (wanted.storage_class_name or "")
+        and not volume.deleting
         and set(wanted.access_modes) <= set(spec.access_modes)
         and (spec.volume_mode or "Filesystem") == (wanted.volume_mode or "Filesystem")
         and (spec.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
         and selectors.matches_selector(wanted.selector, volume.metadata.labels, absent=True)
-        and _capacity(volume) >= _size(claim)
-        and _reaches(volume, node)
+        and capacity_of(volume) >= size_of(claim)
     )
 
 
@@ -181,28 +232,91 @@ def _is_free_for(volume: core.PersistentVolume, claim: core.PersistentVolumeClai
     return named and reference.uid in ("", claim.uid)
 
 
-def _reaches(volume: core.PersistentVolume, node: core.Node) -> bool:
+def reaches(volume: core.PersistentVolume, node: core.Node) -> bool:
+    """Whether a volume can be used from a node."""
     affinity = volume.spec.node_affinity
     return affinity is None or affinity.required is None or selectors.matches_node_selector(affinity.required, node)
 
 
-def _can_provision(claim: core.PersistentVolumeClaim, node: core.Node, objects: ClusterObjects) -> bool:
+def _check_provisioning(
+    claim: core.PersistentVolumeClaim,
+    node: core.Node,
+    objects: ClusterObjects,
+    choices: Choices,
+    *,
+    check_storage: bool,
+) -> None:
+    """Raises VolumeProblem when no volume can be provisioned for a claim on a node."""
+    choice = choices.by_claim.get(claim.key)
+    elsewhere = {claim.metadata.annotations.get(SELECTED_NODE), choice.node if choice else None} - {None, node.name}
+    class_ = provisioning_class(claim, objects)
+    if elsewhere or class_ is None:
+        raise VolumeProblem(NO_VOLUME)
+    terms = topology_terms(class_)
+    if terms is not None and not any(selectors.matches_node_term(term, node) for term in terms):
+        raise VolumeProblem(NO_VOLUME)
+    if check_storage:
+        rooms = storage_terms(claim, class_, objects)
+        if rooms is not None and not any(matches_everything(t) or selectors.matches_node_term(t, node) for t in rooms):
+            raise VolumeProblem(NO_STORAGE)
+
+
+def provisioning_class(claim: core.PersistentVolumeClaim, objects: ClusterObjects) -> core.StorageClass | None:
+    """The class that could provision a volume for a claim, if there is one."""
     class_ = objects.get(core.StorageClass, claim.spec.storage_class_name or "")
-    if class_ is None or class_.provisioner in ("", NO_PROVISIONER):
-        return False
-    terms = class_.allowed_topologies
-    return not terms or any(_term_matches(term, node.metadata.labels) for term in terms)
+    return None if class_ is None or class_.provisioner in ("", NO_PROVISIONER) else class_
 
 
-def _term_matches(term: core.TopologySelectorTerm, labels: Mapping[str, str]) -> bool:
-    return all(labels.get(item.key) in item.values for item in term.match_label_expressions)
+def topology_terms(class_: core.StorageClass) -> list[core.NodeSelectorTerm] | None:
+    """Where a class can provision, as node selector terms; None: everywhere."""
+    terms = [_topology_term(term) for term in class_.allowed_topologies]
+    return None if not terms or any(map(matches_everything, terms)) else terms
 
 
-def _size(claim: core.PersistentVolumeClaim) -> int:
+def _topology_term(term: core.TopologySelectorTerm) -> core.NodeSelectorTerm:
+    items = term.match_label_expressions
+    return core.NodeSelectorTerm(
+        match_expressions=tuple(core.Requirement(key=item.key, operator="In", values=item.values) for item in items)
+    )
+
+
+def storage_terms(
+    claim: core.PersistentVolumeClaim, class_: core.StorageClass, objects: ClusterObjects
+) -> list[core.NodeSelectorTerm] | None:
+    """Where a driver has room for a claim; an empty term is everywhere. None: the driver does not tell."""
+    driver = objects.get(core.CSIDriver, class_.provisioner)
+    if driver is None or not driver.spec.storage_capacity:
+        return None
+    return [
+        _as_term(room.node_topology)
+        for room in objects.all(core.CSIStorageCapacity).values()
+        if room.storage_class_name == class_.name and room.node_topology is not None and _room(room) >= size_of(claim)
+    ]
+
+
+def matches_everything(term: core.NodeSelectorTerm) -> bool:
+    """Whether a term made here is one without conditions; in a node selector such a term matches nothing."""
+    return not term.match_expressions and not term.match_fields
+
+
+def _as_term(selector: core.LabelSelector) -> core.NodeSelectorTerm:
+    pairs = (core.Requirement(key=key, operator="In", values=(value,)) for key, value in selector.match_labels.items())
+    return core.NodeSelectorTerm(match_expressions=(*pairs, *selector.match_expressions))
+
+
+def _room(room: core.CSIStorageCapacity) -> int:
+    """The largest volume that can still be made; nothing when the driver does not say."""
+    amount = room.capacity if room.maximum_volume_size is None else room.maximum_volume_size
+    return _bytes({} if amount is None else {"storage": amount})
+
+
+def size_of(claim: core.PersistentVolumeClaim) -> int:
+    """What a claim asks for, in bytes."""
     return _bytes(claim.spec.resources.requests)
 
 
-def _capacity(volume: core.PersistentVolume) -> int:
+def capacity_of(volume: core.PersistentVolume) -> int:
+    """What a volume holds, in bytes."""
     return _bytes(volume.spec.capacity)
 
 

@@ -22,11 +22,10 @@ from stromboli.scheduler.core.extensions import BindExtension, DeviceGrant
 from stromboli.scheduler.core.plugin import PlacementRefused, Refusals
 from stromboli.scheduler.core.reasons import Code, Reason
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.plugins.dra import promises
 from stromboli.scheduler.plugins.dra.allocator import STEPS_PER_SECOND, OutOfSteps, Selectors, Steps, allocate
 from stromboli.scheduler.plugins.dra.inventory import DeviceId, Inventory
-from stromboli.scheduler.plugins.dra.promises import Holder
 from stromboli.scheduler.plugins.dra.requests import BadClaim, ClaimNeeds, missing_class, needs_of
+from stromboli.scheduler.plugins.promises import Holder, Promises
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,7 +45,7 @@ MOST_CONSUMERS = 256
 _NODES_OF_TIME = 10
 """The time that one node may cost is given so many times for all nodes together."""
 
-_NAME = "device-facts"
+_FACTS, _PROMISES = "device-facts", "device-promises"
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -92,7 +91,7 @@ class DeviceClaims:
     reasons: list[Reason] = field(default_factory=lambda: [NOT_HERE, CANNOT_ALLOCATE, TIMED_OUT])
     searches: int = 0
     """How often the allocator was asked."""
-    _promises: promises.Promises = field(init=False)
+    _promises: Promises[core.DeviceAllocation] = field(init=False)
     _taken: set[DeviceId] | None = None
     _stamps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _pods: dict[int, tuple[int, PodClaims]] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class DeviceClaims:
     _granted: dict[str, tuple[DeviceGrant, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._promises = promises.of(self.view)
+        self._promises = promises_of(self.view)
         self._stamps = np.zeros(self.view.nodes.count, dtype=np.int64)
 
     # Questions
@@ -214,7 +213,7 @@ class DeviceClaims:
     def _promise(
         self, task: Task, node: Node, claims: Sequence[tuple[core.ResourceClaim, core.DeviceAllocation]]
     ) -> None:
-        holder, grants = Holder(node.name, task.key, task.uid), []
+        holder, grants = Holder.of(task, node), []
         for claim, allocation in claims:
             written = claim.status.allocation is not None
             grants.append(DeviceGrant(claim.name, claim.uid, None if written else allocation))
@@ -226,7 +225,7 @@ class DeviceClaims:
         """Takes back what was promised to a task; what an evicted pod uses it keeps until it is gone."""
         if task.uid not in self._granted or task.status == TaskStatus.RELEASING:
             return
-        holder = Holder(node.name, task.key, task.uid)
+        holder = Holder.of(task, node)
         for grant in self._granted.pop(task.uid):
             if grant.allocation is not None:
                 freed = self._promises.drop((task.namespace, grant.claim), holder)
@@ -301,7 +300,7 @@ class DeviceClaims:
     def _facts(self) -> _Facts:
         objects = self.view.objects
         versions = (objects.version(core.ResourceSlice), objects.version(core.ResourceClaim))
-        facts = self.view.memory.get(_NAME)
+        facts = self.view.memory.get(_FACTS)
         if isinstance(facts, _Facts) and facts.versions == versions:
             return facts
         if isinstance(facts, _Facts) and facts.versions[0] == versions[0]:
@@ -310,16 +309,28 @@ class DeviceClaims:
             inventory, selectors = Inventory(objects.all(core.ResourceSlice).values()), Selectors()
         allocations = (claim.status.allocation for claim in objects.all(core.ResourceClaim).values())
         allocated = frozenset(device for each in allocations if each is not None for device in _devices(each))
-        facts = self.view.memory[_NAME] = _Facts(versions, inventory, selectors, allocated)
+        facts = self.view.memory[_FACTS] = _Facts(versions, inventory, selectors, allocated)
         return facts
 
     def _devices_taken(self) -> set[DeviceId]:
         """Devices that nobody else can have; worked out when first asked for."""
         if self._taken is None:
             self._taken = set(self._facts().allocated)
-            for allocation in self._promises.allocations():
+            for _, allocation in self._promises.items():
                 self._taken.update(_devices(allocation))
         return self._taken
+
+
+def promises_of(view: View) -> Promises[core.DeviceAllocation]:
+    """Allocations that are decided and not written yet, at the beginning of this cycle."""
+    promises = view.memory.setdefault(_PROMISES, Promises[core.DeviceAllocation]())
+    assert isinstance(promises, Promises)
+    promises.tidy(
+        view,
+        lambda key: view.objects.get(core.ResourceClaim, key[1], key[0]),
+        lambda claim: claim.status.allocation is not None,
+    )
+    return promises
 
 
 def claims_of(task: Task, find: Callable[[str, str], core.ResourceClaim | None]) -> list[core.ResourceClaim]:
