@@ -137,6 +137,7 @@ class Cycle:
                 for option in reversed(tier)
             },
             action_names=frozenset(self.policy.actions),
+            configurations=dict(reversed(self.policy.configurations)),
             options=options,
             unsettled=self._unsettled,
             memory=mirror.memory,

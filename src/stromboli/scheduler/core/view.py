@@ -108,6 +108,8 @@ class View:
     hierarchy: Mapping[str, bool] = field(default_factory=dict)
     """Plugin name to its ``enableHierarchy`` switch."""
     action_names: frozenset[str] = frozenset()
+    configurations: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The policy's ``configurations`` by name: arguments of actions, and entries that only plugins read."""
     options: Mapping[str, object] = field(default_factory=dict)
     """Process options that plugins look at, such as feature gates."""
     unsettled: Callable[[], Sequence[Job]] = list
