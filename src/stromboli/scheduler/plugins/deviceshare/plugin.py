@@ -18,10 +18,11 @@ from stromboli.scheduler.core.extensions import BindExtension, merged
 from stromboli.scheduler.core.plugin import Filter, Hooks, PlacementRefused, Plugin, Refusals, Scope, Score
 from stromboli.scheduler.core.reasons import Reason
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.plugins.deviceshare import configuration, vgpu
+from stromboli.scheduler.plugins.deviceshare import configuration, mindcluster, mindcluster_reports, vgpu
 from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, DoesNotFit, Family, Holding
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
 from stromboli.scheduler.plugins.deviceshare.hami import HamiFamily
+from stromboli.scheduler.plugins.deviceshare.mindcluster import MindClusterFamily
 from stromboli.scheduler.plugins.deviceshare.settings import DeviceShareArguments, Settings
 from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuFamily
 
@@ -65,7 +66,7 @@ class DeviceShare(Plugin):
             on_allocate=self._placed,
             on_deallocate=self._removed,
             bind_extension=self._extension,
-            shape_labels=frozenset(key for rule in self._settings.rules for key in rule),
+            shape_labels=mindcluster.LABELS.union(*self._settings.rules),
             shape_annotations=frozenset().union(*(family.pod_annotations for family in self._hami())),
             own_resources=frozenset(family.resources.memory for family in self._hami() if family.resources.memory),
         )
@@ -76,10 +77,17 @@ class DeviceShare(Plugin):
     def _scores(self) -> list[Score]:
         if self._settings.weight <= 0:
             return []
-        return [
+        scores = [
             Score("devices", self._rate, concerns=self._by_shape),
             Score("devices", self._rate, scope=Scope.JOB, concerns=self._by_job),
         ]
+        if self._chips is not None:
+            scores.append(Score("chips", self._rate_chips, normalise=self._fullest_first, concerns=self._asks_chips))
+        return scores
+
+    @property
+    def _chips(self) -> MindClusterFamily | None:
+        return next((family for family in self._families if isinstance(family, MindClusterFamily)), None)
 
     # Who asks
 
@@ -117,10 +125,30 @@ class DeviceShare(Plugin):
             return None
         scores = np.zeros(len(rows))
         for position, node in self._nodes(rows):
-            outcomes = (self._cluster.outcome(family, node, task) for family in asked)
+            outcomes = (self._cluster.outcome(family, node, task) for family in asked if family is not self._chips)
             scores[position] = sum(outcome.score for outcome in outcomes if isinstance(outcome, Choice))
         rounded: Floats = np.floor(0.5 + scores) * self._settings.weight
         return rounded
+
+    def _asks_chips(self, task: Task) -> bool:
+        return self._chips in self._asked_by(task)
+
+    def _rate_chips(self, task: Task, rows: Rows) -> Floats | None:
+        """Idle AI cores, below zero (by one) where the pod gets less than it asks for; NaN on other nodes."""
+        chips, column = self._chips, self._view.columns.get(mindcluster.NPU_CORE)
+        if chips is None or column is None or chips not in self._asked_by(task):
+            return None
+        found = np.full(len(rows), np.nan)
+        idle = self._view.nodes.idle[rows, column]
+        for position, node in self._nodes(rows):
+            outcome = self._cluster.outcome(chips, node, task)
+            if isinstance(outcome, Choice):
+                kept = outcome.score == mindcluster.KEPT_SCORE
+                found[position] = max(idle[position], 0.0) if kept else -1.0 - max(idle[position], 0.0)
+        return found
+
+    def _fullest_first(self, found: Floats) -> Floats:
+        return mindcluster.scores(found) * self._settings.weight
 
     def _nodes(self, rows: Rows) -> Iterator[tuple[int, Node]]:
         for position, row in enumerate(rows.tolist()):
@@ -178,6 +206,9 @@ def families(view: View, settings: Settings) -> list[Family]:
         found.append(GpuShareFamily(settings))
     if settings.vgpu:
         found.append(VgpuFamily(settings, configuration.of(view, settings).nvidia))
+    if settings.mindcluster:
+        parameters = mindcluster_reports.Parameters.read(view)
+        found.append(MindClusterFamily(parameters, mindcluster_reports.of(view, parameters)))
     if settings.hami:
         found.extend(HamiFamily(settings, kind) for kind in configuration.of(view, settings).vnpus.configs)
     return found
