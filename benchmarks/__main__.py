@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from benchmarks.admission import MEASUREMENTS
 from benchmarks.scenarios import SCENARIOS, Scenario, bench_policy
 from stromboli.api import core
 from stromboli.scheduler.actions import ACTIONS
@@ -31,15 +32,16 @@ NOW = core.timestamp("2026-01-02T00:00:00Z")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures the scenarios named, or all."""
+    """Measures the scenarios named, or all of the scheduler's."""
+    known = [*SCENARIOS, *MEASUREMENTS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"some of {', '.join(SCENARIOS)}")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"some of {', '.join(known)}")
     parser.add_argument("--here", action="store_true", help="measure in this process (for profilers)")
     options = parser.parse_args(arguments)
     names = options.scenarios or os.environ.get("SCENARIOS", "").split() or list(SCENARIOS)
-    unknown = [name for name in names if name not in SCENARIOS]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+        parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(known)}")
     return _measure_here(names) if options.here else _measure_apart(names)
 
 
@@ -52,7 +54,8 @@ def _measure_apart(names: Iterable[str]) -> int:
 
 def _measure_here(names: Iterable[str]) -> int:
     for name in names:
-        sys.stdout.write(orjson.dumps(measure(SCENARIOS[name])).decode() + "\n")
+        figures = MEASUREMENTS[name]() if name in MEASUREMENTS else measure(SCENARIOS[name])
+        sys.stdout.write(orjson.dumps(figures).decode() + "\n")
         sys.stdout.flush()
     return 0
 

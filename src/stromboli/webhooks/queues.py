@@ -143,11 +143,11 @@ def _number(text: str) -> float | None:
 
 
 def _hierarchy_below(hierarchy: str, queue: Queue, context: Context) -> tuple[str, str] | None:
-    for other in sorted(context.cluster.queues(), key=lambda found: found.name):
-        path = other.metadata.annotations.get(HIERARCHY, "")
-        if other.name != queue.name and path.startswith(hierarchy + "/"):
-            return path, other.name
-    return None
+    """Path and name of a queue below ``hierarchy``: always the first by name, for answers that do not change."""
+    paths = ((other.name, other.metadata.annotations.get(HIERARCHY, "")) for other in context.cluster.queues())
+    below = [(name, path) for name, path in paths if path.startswith(hierarchy + "/") and name != queue.name]
+    name, path = min(below, default=("", ""))
+    return (path, name) if below else None
 
 
 def _hierarchy(queue: Queue) -> tuple[str, str]:

@@ -312,8 +312,16 @@ def without_nulls(value: Any) -> Any:
 def _without_nulls(value: Any, depth: int) -> Any:
     if depth < 0:
         raise Malformed(wrong_type("object", f"nested deeper than {MAX_DEPTH} levels"))
+    # Every review passes here: what holds nothing is kept without a call.
     if isinstance(value, dict):
-        return {key: _without_nulls(item, depth - 1) for key, item in value.items() if item is not None}
+        return {
+            key: _without_nulls(item, depth - 1) if type(item) in _CONTAINERS else item
+            for key, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
-        return [_without_nulls(item, depth - 1) for item in value]
+        return [_without_nulls(item, depth - 1) if type(item) in _CONTAINERS else item for item in value]
     return value
+
+
+_CONTAINERS: Final = frozenset((dict, list))
