@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from stromboli.api import core, names
+from stromboli.scheduler.core.view import Sample
 from stromboli.scheduler.plugins.device_quotas import DeviceAccount, limits
 from stromboli.scheduler.plugins.queue_hierarchy import QueueHierarchy
 from stromboli.testing.builders import Amount, QueueBuilder, node, pod, pod_group, queue
@@ -17,10 +20,17 @@ TREE = option("capacity", hierarchy=True)
 
 
 def work(
-    name: str, in_queue: str, count: int = 1, *, on: str = "", phase: str = "Running", **asks: Amount
+    name: str,
+    in_queue: str,
+    count: int = 1,
+    *,
+    on: str = "",
+    phase: str = "Running",
+    asks: Mapping[str, Amount] | None = None,
+    **more: Amount,
 ) -> list[core.Object]:
     group = pod_group(name).members(1).queue(in_queue).phase(phase).build()
-    pods = [pod(f"{name}-{at}").group(name).request(**asks) for at in range(count)]
+    pods = [pod(f"{name}-{at}").group(name).request(**(asks or {}), **more) for at in range(count)]
     return [group, *(one.on(on).build() if on else one.build() for one in pods)]
 
 
@@ -41,7 +51,7 @@ def test_the_share_of_a_queue_is_what_it_uses_of_what_it_deserves(name: str) -> 
     deserved, used, want = SHARES[name]
     opened = Session(
         [queue("q").deserve(**deserved).build(), node("n").offer(cpu=9, memory="9Gi").build()],
-        work("j", "q", on="n", **used),
+        work("j", "q", on="n", asks=used),
         work("k", "q", cpu=5, memory="5Gi"),
         plugins=["capacity"],
     )
@@ -173,11 +183,11 @@ def test_the_books_of_all_ancestors_follow_placements_and_come_back_exactly() ->
     assert held() == [2000.0, 2000.0, 2000.0]
 
 
-def _closing_samples(opened: Session) -> list[object]:
+def _closing_samples(opened: Session) -> list[Sample]:
     opened.view.samples.clear()
     for _, close in opened.combination.close_hooks:
         close()
-    return [sample for sample in opened.view.samples if sample.name == "queue_allocated_milli_cpu"]  # type: ignore[misc]
+    return [sample for sample in opened.view.samples if sample.name == "queue_allocated_milli_cpu"]
 
 
 def test_leaves_are_compared_below_their_last_common_ancestor() -> None:
@@ -231,8 +241,8 @@ def test_p46_a_queue_that_deserves_only_gpus_reclaims_for_a_pod_that_also_asks_f
     opened = Session(
         [queue("gpus").deserve(**{A100: 2}).build(), queue("rich").build()],
         [node("n").offer(cpu=4, memory="8Gi", **{A100: 2}).build()],
-        work("r", "rich", 2, on="n", cpu=1, memory="1Gi", **{A100: 1}),
-        work("g", "gpus", cpu=1, memory="1Gi", **{A100: 2}),
+        work("r", "rich", 2, on="n", cpu=1, memory="1Gi", asks={A100: 1}),
+        work("g", "gpus", cpu=1, memory="1Gi", asks={A100: 2}),
         plugins=["capacity"],
     )
     assert opened.combination.preemptive(opened.queue("gpus"), opened.tasks("g-0"))

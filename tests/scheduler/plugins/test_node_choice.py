@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import pytest
@@ -102,7 +103,7 @@ def test_a_threshold_that_is_no_integer_leaves_the_default() -> None:
     assert "fine" not in loaded({"thresholds": {"cpu": "0.5", "mem": None}}, LOADS).refusals("p")
 
 
-USAGE = {
+USAGE: dict[str, tuple[dict[str, object], list[int]]] = {
     "equal weights": ({"usage.weight": 5, "cpu.weight": 1, "memory.weight": 1}, [300, 225, 150, 0, 0]),
     "mostly memory": ({"usage.weight": 5, "cpu.weight": 2, "memory.weight": 8}, [270, 240, 120, 0, 0]),
     "no weight at all": ({"cpu.weight": 0, "memory.weight": 0}, [0, 0, 0, 0, 0]),
@@ -258,14 +259,14 @@ LEAST, MOST = "LeastAllocated", "MostAllocated"
 def fitted(
     arguments: dict[str, object],
     allocatable: tuple[Amount, Amount] = ("500m", 500),
-    request: dict[str, Amount] | None = None,
-    **annotations: str,
+    request: Mapping[str, Amount] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> float:
     used = pod("used").group("g").request(cpu="200m", memory=200).on("n")
-    asked: dict[str, Amount] = {"cpu": "100m", "memory": 100} if request is None else request
+    asked: Mapping[str, Amount] = {"cpu": "100m", "memory": 100} if request is None else request
     opened = Session(
         [queue().build(), pod_group("g").build(), node("n").offer(cpu=allocatable[0], memory=allocatable[1]).build()],
-        [used.build(), pod("p").group("g").request(**asked).annotate(**annotations).build()],
+        [used.build(), pod("p").group("g").request(**asked).annotate(**annotations or {}).build()],
         plugins=[option("resource-strategy-fit", arguments)],
     )
     return opened.scores("p")["n"]
@@ -285,11 +286,11 @@ STRATEGIES: dict[str, tuple[float, float]] = {
     "memory only asked for": (fitted(per_resource(cpu=(LEAST, 1), memory=(MOST, 2)), request={"memory": 100}), 600),
     "a node without cpu": (fitted(per_resource(cpu=(LEAST, 1), memory=(MOST, 2)), (0, 400)), 500),
     "memory only scored": (fitted(per_resource(memory=(MOST, 2))), 600),
-    "the pod's own least": (fitted({}, **{TYPE: LEAST, WEIGHT: '{"cpu": 2, "memory": 1}'}), 400),
-    "the pod's own most": (fitted({}, **{TYPE: MOST, WEIGHT: '{"cpu": 1, "memory": 2}'}), 600),
-    "the pod's own, one resource": (fitted({}, **{TYPE: LEAST, WEIGHT: '{"cpu": 2}'}), 400),
-    "the pod's own, unreadable": (fitted({}, **{TYPE: LEAST, WEIGHT: "{cpu"}), 0),
-    "the pod's own, without weights": (fitted({}, **{TYPE: LEAST}), 0),
+    "the pod's own least": (fitted({}, annotations={TYPE: LEAST, WEIGHT: '{"cpu": 2, "memory": 1}'}), 400),
+    "the pod's own most": (fitted({}, annotations={TYPE: MOST, WEIGHT: '{"cpu": 1, "memory": 2}'}), 600),
+    "the pod's own, one resource": (fitted({}, annotations={TYPE: LEAST, WEIGHT: '{"cpu": 2}'}), 400),
+    "the pod's own, unreadable": (fitted({}, annotations={TYPE: LEAST, WEIGHT: "{cpu"}), 0),
+    "the pod's own, without weights": (fitted({}, annotations={TYPE: LEAST}), 0),
     "nothing asked for": (fitted({}, request={}), 0),
     "a full node": (fitted({}, ("250m", 250)), 0),
     "another weight": (

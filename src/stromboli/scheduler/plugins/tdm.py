@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from pydantic import model_validator
 
 from stromboli.api import durations, names
 from stromboli.scheduler.core import policy
@@ -105,11 +106,25 @@ class Zone:
         return "" if self.is_open else f"current time beyond revocable zone {self.name}:{self.written}"
 
 
+class TdmArguments(arguments.model("TdmBase", **{PERIOD: arguments.Duration})):  # type: ignore[misc]
+    """Besides the period, any number of keys that define zones."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _windows(cls, given: object) -> object:
+        for key, written in given.items() if isinstance(given, Mapping) else ():
+            if ZONE_PREFIX in str(key):
+                if not isinstance(written, str):
+                    raise ValueError(f"{key}: expected HH:MM-HH:MM, quoted")
+                Window.parse(written)
+        return given
+
+
 class TimeDivision(Plugin):
     """Filters and scores nodes by zone, and evicts preemptable work when a zone's window closes."""
 
     name: ClassVar[str] = "tdm"
-    arguments_model = arguments.model("TdmArguments", **{PERIOD.replace(".", "__"): arguments.Duration})
+    arguments_model = TdmArguments
 
     def open(self, view: View) -> Hooks:
         self._view = view
