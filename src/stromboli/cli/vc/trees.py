@@ -200,6 +200,19 @@ def vcctl(name: str = "vcctl") -> Command:
                 argument="SNAPSHOT",
                 example="vcctl simulate snapshot.json --set queue/research.spec.weight=5 -o html > what-if.html",
             ),
+            Command(
+                "policy",
+                "look at the scheduler's policy files",
+                children=(
+                    Command(
+                        "lint",
+                        "say what a policy file will do and what in it contradicts itself",
+                        f"{PACKAGE}.policy_lint:lint_policy",
+                        (OUTPUT_ONE,),
+                        argument="FILE",
+                    ),
+                ),
+            ),
             Command("version", "Print the version information", f"{PACKAGE}.version:show_version"),
             Command(
                 "completion",

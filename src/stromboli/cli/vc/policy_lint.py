@@ -1,0 +1,59 @@
+"""``vcctl policy lint FILE``: what a policy file means, and what is wrong with it. Needs no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.running import Invocation
+from stromboli.cli.vc.output import document, output_format
+
+if TYPE_CHECKING:
+    from stromboli.cli.rehearsing.linting import Lint
+
+
+def lint_policy(invocation: Invocation) -> None:
+    """Print the effective policy and the findings; exit code 255 when the scheduler would refuse the file."""
+    from stromboli.cli.rehearsing.linting import lint
+
+    name, form = invocation.arguments.name, output_format(invocation)
+    if not name:
+        raise CommandError("the policy file is missing: vcctl policy lint FILE")
+    try:
+        content = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{name}: cannot be read: {error}") from error
+    found = lint(content)
+    if form in ("json", "yaml"):
+        invocation.say(document(found.to_wire(), form))
+    else:
+        for line in _lines(found):
+            invocation.say(line)
+    if found.errors:
+        raise CommandError(
+            f"{name} has {found.errors} error{'s' * (found.errors > 1)}: the scheduler would not take it"
+        )
+
+
+def _lines(found: Lint) -> Iterator[str]:
+    from stromboli.cli.rehearsing.linting import purpose
+    from stromboli.cli.rehearsing.policies import PLUGINS
+    from stromboli.scheduler.actions import ACTIONS
+
+    if found.policy is not None:
+        yield "Actions, in this order:"
+        yield from (f"  {name:<12}{purpose(ACTIONS[name])}" for name in found.policy.actions)
+        tier = 0
+        for number, name, hooks in found.takes_part:
+            if number != tier:
+                tier = number
+                yield f"Tier {tier}:"
+            yield f"  {name:<24}{purpose(PLUGINS[name])}"
+            yield f"  {'':<24}takes part in: {', '.join(hooks) or 'nothing'}"
+        yield ""
+    if not found.findings:
+        yield "No findings."
+    for finding in found.findings:
+        yield f"{finding.severity}: {finding.text}"

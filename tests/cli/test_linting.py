@@ -1,0 +1,142 @@
+"""Policy files that contradict themselves are told so, with what to do; good ones are let alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stromboli.cli.rehearsing.linting import Lint, lint
+from stromboli.testing.apiserver import FakeApiServer
+from tests.cli.driving import drive
+
+GOOD = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+"""
+
+
+def policy(actions: str, *tiers: str) -> str:
+    """A policy file; each tier is names with blanks between."""
+    lines = [f'actions: "{actions}"', "tiers:"]
+    lines += ["- plugins: [" + ", ".join(f"{{name: {name}}}" for name in tier.split()) + "]" for tier in tiers]
+    return "\n".join(lines)
+
+
+CASES: dict[str, tuple[str, list[str]]] = {
+    "the policy of every handbook": (GOOD, []),
+    "reclaim without a plugin that is asked": (
+        policy("enqueue, allocate, reclaim", "priority predicates"),
+        [
+            "warning: action reclaim never evicts anybody: no plugin of the policy has a say about its victims",
+            "warning: plugin gang is missing: nothing is all-or-nothing any more",
+            "warning: plugin conformance is missing: pods of kube-system may be evicted",
+        ],
+    ),
+    "conformance in an earlier tier than the fair shares": (
+        policy("enqueue, allocate, reclaim", "gang conformance", "predicates proportion"),
+        [
+            "warning: reclaim: proportion in a later tier is asked about victims only when tier 1 (gang, conformance) "
+            "allows none; put them into the same tier, so that all must agree",
+        ],
+    ),
+    "all who have a say in one tier": (
+        policy("enqueue, allocate, reclaim", "gang conformance proportion", "predicates"),
+        [],
+    ),
+    "enqueue that keeps reclaim from work": (
+        policy("enqueue, allocate, reclaim", "gang conformance proportion", "predicates overcommit"),
+        [
+            "note: enqueue with overcommit holds gangs back in a full cluster, and reclaim only serves admitted ones: "
+            "only queues below their deserved or guaranteed amount get past it (set spec.deserved)",
+        ],
+    ),
+    "nobody is admitted": (
+        policy("allocate", "gang", "predicates"),
+        ["warning: action enqueue is missing: PodGroups stay Pending and vcjobs never get their pods"],
+    ),
+    "eviction first": (
+        policy("enqueue, preempt, allocate", "gang conformance", "predicates"),
+        ["warning: action preempt runs before allocate: it evicts for gangs that might find room without"],
+    ),
+    "two that decide about shares": (
+        policy("enqueue, allocate", "gang", "predicates proportion capacity"),
+        [
+            "warning: proportion and capacity both decide what queues deserve and contradict each other; keep one",
+        ],
+    ),
+    "twice the same": (
+        policy("enqueue, allocate", "gang", "predicates gang"),
+        ["warning: plugin gang stands in the policy 2 times; keep one"],
+    ),
+    "no node is looked at": (
+        policy("enqueue, allocate", "gang"),
+        ["warning: plugin predicates is missing: taints, selectors, affinity and ports of nodes are not heeded"],
+    ),
+    "a slip of the pen in an argument": (
+        GOOD.replace("{name: overcommit}", "{name: overcommit, arguments: {overcommit-facter: 1.5}}"),
+        ["warning: overcommit: argument 'overcommit-facter' is not known; did you mean 'overcommit-factor'?"],
+    ),
+    "a word for a number": (
+        GOOD.replace("{name: overcommit}", "{name: overcommit, arguments: {overcommit-factor: lots}}"),
+        [
+            "error: tiers[1].plugins[0].arguments (overcommit): overcommit-factor: Input should be a valid number, got 'lots'"
+        ],
+    ),
+    "a plugin that is not there": (
+        GOOD.replace("nodeorder", "nodeordre"),
+        ["error: tiers[1].plugins[4].name: plugin 'nodeordre' is not known and is skipped; did you mean nodeorder?"],
+    ),
+    "an action that is not there": (
+        policy("enque", "gang"),
+        ["error: failed to find Action enque; did you mean enqueue?"],
+    ),
+    "no YAML": ("{", ["error: not YAML: "]),
+}
+
+
+def told(found: Lint) -> list[str]:
+    return [f"{finding.severity}: {finding.text}" for finding in found.findings]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_policies(name: str) -> None:
+    content, want = CASES[name]
+    found = told(lint(content))
+    assert len(found) == len(want), found
+    for line, start in zip(found, want, strict=True):
+        assert line.startswith(start)
+
+
+def test_a_silenced_hook_is_not_heard() -> None:
+    content = policy("enqueue, allocate, reclaim", "gang conformance", "predicates proportion")
+    loud = {name: hooks for _, name, hooks in lint(content).takes_part}
+    quiet = content.replace("{name: gang}", "{name: gang, enableReclaimable: false}")
+    silent = {name: hooks for _, name, hooks in lint(quiet).takes_part}
+    assert set(loud["gang"]) - set(silent["gang"]) == {"reclaimable"}
+
+
+async def test_the_command_needs_no_cluster(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(GOOD)
+    done = await drive(f"vcctl policy lint {file}", server)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(
+        "Actions, in this order:\n  enqueue     admits PodGroups, from Pending to Inqueue\n  allocate    gives "
+    )
+    assert done.out.endswith("\nNo findings.\n")
+    assert server.calls == []
+    told = json.loads((await drive(f"vcctl policy lint {file} -o json", server)).out)
+    assert [action["name"] for action in told["actions"]] == ["enqueue", "allocate", "backfill"]
+
+
+async def test_errors_give_an_exit_code(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("actions: enque")
+    done = await drive(f"vcctl policy lint {file}", server)
+    assert done.code == 255
+    assert done.out.startswith("error: failed to find Action enque")
+    assert done.err == f"Failed to lint policy: {file} has 1 error: the scheduler would not take it\n"
