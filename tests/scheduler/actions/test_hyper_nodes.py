@@ -156,7 +156,10 @@ def test_a_job_without_solution_leaves_no_trace() -> None:
 def test_why_no_hyper_node_would_do_is_reported() -> None:
     mirror = world(TWO_TIERS, queue().build(), group(3).topology("hard", 1).build(), pods(3))
     (report,) = run_cycle(mirror, POLICY, plugins=PLUGINS).reports
-    assert report.notes == ("none of the 2 HyperNodes tried up to tier 1 takes what the gang needs",)
+    assert report.notes == (
+        "none of the 2 HyperNodes tried up to tier 1 takes what the gang needs",
+        "2 of 3 tasks found a node; p2 asks for 2 cpu, and 0 is left on s0-n1, which comes closest",
+    )
     mirror.apply_pod_group(group(3).topology("hard", 0).build())
     (report,) = run_cycle(mirror, POLICY, plugins=PLUGINS).reports
     assert report.notes == ("no HyperNode up to tier 0 is large enough for what the gang needs",)

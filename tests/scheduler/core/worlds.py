@@ -67,12 +67,13 @@ def open_cycle(
     shard: frozenset[str] | None = None,
     shard_mode: str = "none",
     options: Mapping[str, object] | None = None,
+    now: float = NOW,
 ) -> Cycle:
     """An open cycle with the built-in plugins and those given."""
     return Cycle(
         mirror,
         wanted,
-        NOW,
+        now,
         session_id=session_id,
         plugins={**PLUGINS, **(plugins or {})},
         actions=ACTIONS,

@@ -26,7 +26,7 @@ from stromboli.controllers import usage
 from stromboli.controllers.job import pods
 from stromboli.kube.json import JsonObject
 
-_FINE = frozenset({"Scheduled", "Admitted"})
+_FINE = frozenset({"Scheduled", "Admitted", "Fits"})
 NOT_ADMITTED = frozenset({"", "Pending"})
 
 

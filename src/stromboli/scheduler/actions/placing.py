@@ -102,6 +102,7 @@ class _Placement:
         choice = self._nominated(task, evaluation) or evaluation.choose(self._where.rows, cycle.random)
         if choice is None:
             cycle.record(task, evaluation.errors(self._where.rows, self._where.hyper_node))
+            cycle.miss(self._sub_job.job, lambda: evaluation.near_miss(self._where.rows))
             return _Next.GO_ON if readiness.may_go_on(self._sub_job) else _Next.STOP
         self._put(task, choice)
         return _Next.GO_ON

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.view import Refusal
 
 ADMITTED = "Admitted"
-OWN_CONDITIONS = frozenset({ADMITTED})
+FITS = "Fits"
+OWN_CONDITIONS = frozenset({ADMITTED, FITS})
 """Condition types that Volcano does not know."""
 
 HOLD_SECONDS = 30.0
@@ -32,15 +33,17 @@ def condition_of(job: Job, refusal: Refusal | None, now: float) -> Condition | N
         if old is None or old.status == "True":
             return None
         return Condition(ADMITTED, ADMITTED, "the group was admitted")
-    if refusal is None or (old is not None and _still_good(old, refusal, now)):
+    if refusal is None:
         return None
-    return Condition(ADMITTED, refusal.reason, refusal.message, "False")
+    condition = Condition(ADMITTED, refusal.reason, refusal.message, "False")
+    return None if old is not None and still_good(old, condition, now) else condition
 
 
-def _still_good(old: core.PodGroupCondition, refusal: Refusal, now: float) -> bool:
-    if (old.status, old.reason) != ("False", refusal.reason):
+def still_good(old: core.PodGroupCondition, new: Condition, now: float) -> bool:
+    """Whether what is written need not be written anew: it says the same, or its numbers have not aged."""
+    if (old.status, old.reason) != (new.status, new.reason):
         return False
-    if old.message == refusal.message:
+    if old.message == new.message:
         return True
     written = core.timestamp(old.last_transition_time) if old.last_transition_time else 0.0
     return now - written < HOLD_SECONDS

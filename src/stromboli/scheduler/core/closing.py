@@ -100,7 +100,9 @@ def _timeless(status: core.PodGroupStatus) -> core.PodGroupStatus:
 
 def pod_updates(job: Job) -> list[PodUpdate]:
     """Conditions of tasks that were not bound; only those that say something new (spec 04 section 30.4)."""
-    updates = []
+    updates: list[PodUpdate] = []
+    if not any(job.counts[status] for status in _WAITING):
+        return updates
     fallback: str | None = None
     for task in job.tasks.values():
         if task.status not in _WAITING or task.gated:
@@ -119,11 +121,11 @@ def pod_updates(job: Job) -> list[PodUpdate]:
     return updates
 
 
-def report(job: Job, invalid: str, notes: Iterable[str] = ()) -> JobReport:
-    """Why a job waits."""
+def report(job: Job, text: str, invalid: str, notes: Iterable[str] = ()) -> JobReport:
+    """Why a job waits, ``text`` being what ``job_text`` says about it."""
     counts = {TaskStatus(index).word: count for index, count in enumerate(job.counts) if count}
     texts = {job.tasks[uid].name: str(errors) for uid, errors in job.fit_errors.items() if uid in job.tasks}
-    return JobReport(job.id, job.phase.word, job.min_member, counts, invalid, job_text(job), texts, tuple(notes))
+    return JobReport(job.id, job.phase.word, job.min_member, counts, invalid, text, texts, tuple(notes))
 
 
 def queue_updates(

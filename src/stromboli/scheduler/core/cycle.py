@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from stromboli.api import core
-from stromboli.scheduler.core import admitting, closing, devices, opening, victim_order
+from stromboli.scheduler.core import admitting, closing, devices, near_misses, opening, victim_order
 from stromboli.scheduler.core.accounting import Holding
 from stromboli.scheduler.core.acting import Action
 from stromboli.scheduler.core.combining import Combination, Member
@@ -107,6 +107,7 @@ class Cycle:
         self._invalid: dict[str, str] = {}
         self.notes: dict[str, list[str]] = {}
         """Why jobs wait for which no node is to blame, by job id; written by ``note``."""
+        self._near_misses: dict[str, near_misses.NearMiss] = {}
         self.result.timings["open", ""] = clock() - started
 
     # Opening
@@ -220,6 +221,15 @@ class Cycle:
         if sub_job is not None:
             sub_job.failed_roles.add(task.role)
 
+    def miss(self, job: Job, find: Callable[[], near_misses.NearMiss | None]) -> None:
+        """Remembers where a task of the job that found no node came closest; what was nearer to the whole gang wins."""
+        known = self._near_misses.get(job.id)
+        if known is not None and known.placed >= job.ready_count + job.waiting_count:
+            return
+        found = find()
+        if found is not None:
+            self._near_misses[job.id] = found
+
     def note(self, job: Job, text: str) -> None:
         """Remembers, once, why a job waits when it is not for want of a node; only the first few are kept."""
         notes = self.notes.setdefault(job.id, [])
@@ -265,8 +275,8 @@ class Cycle:
         assert group is not None
         conditions = [*self.view.conditions.get(job.id, ())]
         admission = admitting.condition_of(job, self.view.refusals.get(job.id), self.now)
-        if admission is not None:
-            conditions.append(admission)
+        fit = near_misses.condition_of(job, self._near_misses.get(job.id), self.now)
+        conditions.extend(condition for condition in (admission, fit) if condition is not None)
         status = closing.status_of(job, conditions, self.view.session_id, self.now)
         written = not closing.same_status(status, group.status)
         if written:
@@ -277,13 +287,23 @@ class Cycle:
 
     def _close_tasks(self, job: Job, *, written: bool) -> None:
         if job.phase in (Phase.UNKNOWN, Phase.PENDING, Phase.INQUEUE):
-            pending = job.counts[TaskStatus.PENDING]
-            message = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {job_text(job)}"
-            self.view.events.append(JobEvent(job.id, job.uid, "Warning", "Unschedulable", message))
-            self.result.reports.append(closing.report(job, self._invalid.get(job.id, ""), self.notes.get(job.id, ())))
+            self._close_waiting(job)
         elif written:
             self.view.events.append(JobEvent(job.id, job.uid, "Normal", "Scheduled", "pod group is ready"))
         self.result.pods.extend(closing.pod_updates(job))
+
+    def _close_waiting(self, job: Job) -> None:
+        """Says why a group waits; one whose pods are all about to be bound waits for nothing, and warns of nothing."""
+        pending = job.counts[TaskStatus.PENDING]
+        if job.is_ready and job.tasks and not pending:
+            return
+        text = job_text(job)
+        if not job.is_ready or not job.tasks:
+            message = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {text}"
+            self.view.events.append(JobEvent(job.id, job.uid, "Warning", "Unschedulable", message))
+        miss = self._near_misses.get(job.id)
+        notes = [*self.notes.get(job.id, ()), *([miss.message] if miss is not None else [])]
+        self.result.reports.append(closing.report(job, text, self._invalid.get(job.id, ""), tuple(notes)))
 
     def _held_devices(self) -> dict[str, devices.Demand]:
         """By queue; nothing is looked at where there are no claims."""
@@ -308,6 +328,7 @@ class Cycle:
         jobs = self._unsettled()
         for job in jobs:
             _forget(job)
+        self.journal.forget_transactions()
         mirror.unsettled = {job.id: job for job in jobs if _may_change(job)}
         mirror.ledger.touched.clear()
         mirror.ledger.changes.clear()
@@ -324,11 +345,9 @@ def _forget(job: Job) -> None:
     job.fit_errors.clear()
     for sub_job in job.sub_jobs.values():
         sub_job.failed_roles.clear()
-    for task in job.tasks.values():
-        task.last_transaction = None
 
 
 def _may_change(job: Job) -> bool:
     """Whether the next cycle may say something else about the job though no event arrives for it."""
-    settled = job.phase in (Phase.RUNNING, Phase.COMPLETED) and job.is_ready
+    settled = job.phase in (Phase.INQUEUE, Phase.RUNNING, Phase.COMPLETED) and job.is_ready
     return not settled or bool(job.counts[TaskStatus.PENDING])

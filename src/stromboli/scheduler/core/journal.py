@@ -65,6 +65,7 @@ class Journal:
         """Tasks that were Allocated or Pipelined at some time in this cycle, by UID."""
         self._books = books
         self._evicted: dict[str, tuple[Task, TaskStatus]] = {}
+        self._discarded: list[Task] = []
 
     def statement(self) -> Statement:
         """A new, empty statement."""
@@ -129,6 +130,17 @@ class Journal:
             for on_allocate, _ in self._books:
                 if on_allocate is not None:
                     _tell_restored(on_allocate, task, node)
+
+    def remember(self, task: Task) -> None:
+        """Notes where a task is before that is undone, for reports at the end of the cycle."""
+        task.last_transaction = Transaction(task.status, task.node_name, task.eviction_occurred)
+        self._discarded.append(task)
+
+    def forget_transactions(self) -> None:
+        """The cycle has ended."""
+        for task in self._discarded:
+            task.last_transaction = None
+        self._discarded.clear()
 
     def bind(self, task: Task) -> None:
         """Decides that an Allocated task is to be bound to its node."""
@@ -201,7 +213,7 @@ class Statement:
         """Undoes everything, newest first; tasks remember where they could have been."""
         for operation in reversed(self.operations):
             task = operation.task
-            task.last_transaction = Transaction(task.status, task.node_name, task.eviction_occurred)
+            self._journal.remember(task)
             if operation.act is Act.EVICT:
                 self._journal.unevict(task, operation.before)
             else:

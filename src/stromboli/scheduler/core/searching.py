@@ -15,10 +15,12 @@ from random import Random
 
 import numpy as np
 
+from stromboli.scheduler.core import near_misses
 from stromboli.scheduler.core.accounting import Holding, Ledger
 from stromboli.scheduler.core.columns import EPSILON, Floats
 from stromboli.scheduler.core.combining import Combination
 from stromboli.scheduler.core.fit_errors import FitErrors
+from stromboli.scheduler.core.near_misses import NearMiss
 from stromboli.scheduler.core.plugin import Filter, Reach, Scope, Score
 from stromboli.scheduler.core.reasons import Reason, insufficient
 from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Shape, Task
@@ -430,6 +432,12 @@ class Evaluation:
         errors = self._count(rows, hyper_node, resources=resources)
         self._errors[key] = (self._read, errors)
         return errors
+
+    def near_miss(self, rows: Rows | None) -> NearMiss | None:
+        """Where least is missing, among rows that pass all filters."""
+        self.catch_up()
+        passing: Rows = np.nonzero(self.allowed)[0] if rows is None else rows[self.allowed[rows]]
+        return near_misses.nearest(self._view, self._task, self._pass_cluster_filters(passing))
 
     def _count(self, rows: Rows | None, hyper_node: str, *, resources: bool) -> FitErrors:
         self._settle()
