@@ -83,7 +83,8 @@ CASES: dict[str, tuple[str, list[str]]] = {
     "a word for a number": (
         GOOD.replace("{name: overcommit}", "{name: overcommit, arguments: {overcommit-factor: lots}}"),
         [
-            "error: tiers[1].plugins[0].arguments (overcommit): overcommit-factor: Input should be a valid number, got 'lots'"
+            "error: tiers[1].plugins[0].arguments (overcommit): overcommit-factor: "
+            "Input should be a valid number, got 'lots'"
         ],
     ),
     "a plugin that is not there": (

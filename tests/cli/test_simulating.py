@@ -17,8 +17,9 @@ from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.kubeconfig import find
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.simulating import simulate, with_setting
-from stromboli.cli.rehearsing.snapshots import Snapshot, decode, gather
+from stromboli.cli.rehearsing.snapshots import Snapshot, gather
 from stromboli.scheduler.core.policy import DEFAULT_POLICY
+from stromboli.scheduler.core.snapshots import decode
 from stromboli.testing import builders
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.builders import pod, pod_group, queue

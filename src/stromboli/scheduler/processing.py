@@ -22,6 +22,7 @@ from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.options import PROGRAM, Environment, Options
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.running import CycleFailed, Scheduler
+from stromboli.scheduler.snapshotting import Snapshots
 from stromboli.telemetry import logs, traces
 from stromboli.telemetry.health import Health
 from stromboli.telemetry.metrics import Metrics
@@ -50,7 +51,9 @@ async def serve(options: Options) -> None:
     process = Process(options, registry, policies, Environment.read())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await _connect(options))
-        routes = [*process.explanations.routes(), *(stack_routes() if options.enable_pprof else ())]
+        snapshots = Snapshots(client, lambda: policies.current, tuple(options.scheduler_name))
+        debugging = [*stack_routes(), *snapshots.routes()] if options.enable_pprof else []
+        routes = [*process.explanations.routes(), *debugging]
         await stack.enter_async_context(endpoints(options, process.health, process.metrics, extra=routes))
         await stack.enter_async_context(LogLevelSocket(options.verbosity))
         await process.run(client)
