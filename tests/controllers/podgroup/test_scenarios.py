@@ -141,3 +141,129 @@ async def test_a_group_that_somebody_deletes_comes_back_while_its_pod_lives() ->
         first = json.uid_of(scene.server.get(kinds.POD_GROUPS, name, "default"))
         scene.server.remove(kinds.POD_GROUPS, name, "default")
         await scene.until(lambda: json.uid_of(scene.server.get(kinds.POD_GROUPS, name, "default")) != first)
+
+
+# -- defects that are not here any more, by their numbers in spec 03 section 13 ----------------------------------------
+
+
+def stateful_set(name: str = "ss", **fields: object) -> JsonObject:
+    meta = {"name": name, "namespace": "default", "uid": f"{name}-uid", "annotations": {}}
+    return {"metadata": meta, "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, **fields}}
+
+
+def pod_of_set(name: str, namespace: str = "default", uid: str = "ss-uid") -> JsonObject:
+    made = pod(name)
+    made["metadata"]["namespace"] = namespace
+    made["metadata"]["labels"] = {"app": "x"}
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ss", "uid": uid, "controller": True}
+    ]
+    return made
+
+
+async def test_defect_5_a_stateful_set_has_pods_in_its_own_namespace_only() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.PODS, pod_of_set("far", "far", "far-uid"))
+        scene.server.put(kinds.STATEFUL_SETS, stateful_set())
+        scene.server.put(kinds.PODS, pod_of_set("near"))
+        await scene.until(lambda: group_of(scene, "near") == "podgroup-ss-uid")
+        assert scene.names_of(kinds.POD_GROUPS) == ["podgroup-ss-uid"]
+
+
+async def test_defect_6_what_others_wrote_into_a_group_stays_and_nothing_is_written_twice() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.REPLICA_SETS, replica_set(2))
+        scene.server.put(kinds.PODS, pod("p1"))
+        await scene.until(lambda: group_of(scene, "p1"))
+        group = scene.server.get(kinds.POD_GROUPS, "podgroup-rs-uid", "default")
+        group["spec"] |= {"queue": "of-the-namespace", "minTaskMember": {"t": 1}}
+        group["metadata"]["labels"] = {"theirs": "x"}
+        scene.server.put(kinds.POD_GROUPS, group)
+        scene.server.put(kinds.REPLICA_SETS, replica_set(3))
+        scene.server.put(kinds.REPLICA_SETS, replica_set(3, minimum=3))
+        await scene.until(lambda: minimum(scene) == 3)
+        after = scene.server.get(kinds.POD_GROUPS, "podgroup-rs-uid", "default")
+        assert after["spec"]["queue"] == "of-the-namespace"
+        assert after["spec"]["minTaskMember"] == {"t": 1}
+        assert after["metadata"]["labels"] == {"theirs": "x"}
+        assert scene.server.count("patch", kinds.POD_GROUPS) == 1
+
+
+async def test_defect_7_a_selector_of_expressions_is_no_obstacle() -> None:
+    async with groups() as scene:
+        owner = replica_set(1)
+        owner["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+        scene.server.put(kinds.REPLICA_SETS, owner)
+        stranger = pod("stranger", owned=False)
+        stranger["metadata"]["labels"] = {"app": "x"}
+        scene.server.put(kinds.PODS, stranger)
+        scene.server.put(kinds.PODS, pod("p1"))
+        await scene.until(lambda: group_of(scene, "p1") == "podgroup-rs-uid")
+        await scene.until(lambda: group_of(scene, "stranger") not in (None, "podgroup-rs-uid"))
+
+
+# -- pains -------------------------------------------------------------------------------------------------------------
+
+
+async def test_p22_a_gang_deployment_can_roll_one_pod_at_a_time() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.REPLICA_SETS, replica_set(1, minimum=2))  # the new one, surged by one
+        scene.server.put(kinds.PODS, pod("new-1"))
+        await scene.until(lambda: group_of(scene, "new-1"))
+        assert minimum(scene) == 1
+        scene.server.put(kinds.REPLICA_SETS, replica_set(2, minimum=2))
+        scene.server.put(kinds.PODS, pod("new-2"))
+        await scene.until(lambda: minimum(scene) == 2)
+
+
+async def test_p23_finished_pods_reserve_nothing() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.PODS, pod("p1", owned=False))
+        await scene.until(lambda: group_of(scene, "p1"))
+        [name] = scene.names_of(kinds.POD_GROUPS)
+        assert scene.server.get(kinds.POD_GROUPS, name, "default")["spec"]["minResources"]["cpu"] == "1"
+        done = scene.server.get(kinds.PODS, "p1", "default")
+        scene.server.put(kinds.PODS, {**done, "status": {"phase": "Succeeded"}})
+        await scene.until(lambda: reserved(scene, name) == {"count/pods": "1"})
+
+
+def reserved(scene: Stage, name: str) -> JsonObject:
+    found: JsonObject = scene.server.get(kinds.POD_GROUPS, name, "default")["spec"]["minResources"]
+    return found
+
+
+async def test_a_group_of_somebody_else_is_not_touched_whatever_its_name_looks_like() -> None:
+    async with groups() as scene:
+        mine = {"metadata": {"name": "podgroup-mine", "namespace": "default"}, "spec": {"minMember": 9}}
+        scene.server.put(kinds.POD_GROUPS, mine)
+        scene.server.put(kinds.REPLICA_SETS, replica_set(1))
+        done = pod("done", owned=False, **{names.GROUP_NAME: "podgroup-mine"})
+        scene.server.put(kinds.PODS, {**done, "status": {"phase": "Succeeded"}})
+        scene.server.put(kinds.PODS, pod("p1", owned=True, **{names.GROUP_NAME: "podgroup-mine"}))
+        scene.server.put(kinds.PODS, pod("ours", owned=False))
+        await scene.until(lambda: group_of(scene, "ours"))
+        assert scene.server.get(kinds.POD_GROUPS, "podgroup-mine", "default")["spec"] == {"minMember": 9}
+        assert len(scene.names_of(kinds.POD_GROUPS)) == 2
+
+
+# -- quiet and load ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_controller_over_finished_work_writes_and_asks_nothing() -> None:
+    async with groups() as scene:
+        scene.server.put(kinds.REPLICA_SETS, replica_set(2, minimum=2))
+        for name in ("p1", "p2"):
+            scene.server.put(kinds.PODS, pod(name))
+        owned = pod("p3")
+        owned["metadata"]["ownerReferences"] = [
+            {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True}
+        ]
+        scene.server.put(kinds.PODS, owned)
+        await scene.until(lambda: all(group_of(scene, name) for name in ("p1", "p2", "p3")))
+        await scene.stop()
+        before = len([call for call in scene.server.calls if call.verb in ("get", "create", "patch", "delete")])
+        await scene.run(lambda informers: PodGroupController(scene.client, informers))
+        scene.server.put(kinds.PODS, pod("last", owned=False))
+        await scene.until(lambda: group_of(scene, "last"))
+        after = [call for call in scene.server.calls if call.verb in ("get", "create", "patch", "delete")][before:]
+        assert [(call.verb, call.kind) for call in after] == [("create", "podgroups"), ("patch", "pods")]

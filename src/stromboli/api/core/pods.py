@@ -138,6 +138,12 @@ def _shared_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration
     return tolerations
 
 
+class SchedulingGroup(Struct, frozen=True, kw_only=True):
+    """The PodGroup of ``scheduling.k8s.io`` that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Struct, frozen=True, kw_only=True):
     """``spec`` of a pod. ``resources`` are the pod-level ones, ``volumes`` those with a source named here."""
 
@@ -163,6 +169,7 @@ class PodSpec(Struct, frozen=True, kw_only=True):
     termination_grace_period_seconds: int | None = None
     service_account_name: str = ""
     restart_policy: str = ""
+    scheduling_group: SchedulingGroup | None = None
 
     def __post_init__(self) -> None:
         """Share what most pods have in common, and drop volumes that nothing here looks at.

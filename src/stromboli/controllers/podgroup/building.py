@@ -14,6 +14,7 @@ from fractions import Fraction
 from stromboli.api import kinds, names, quantities
 from stromboli.api.core import Pod, PodGroup, to_builtins
 from stromboli.controllers import usage
+from stromboli.controllers.podgroup.resolving import Gang
 from stromboli.kube.json import JsonObject
 
 log = logging.getLogger(__name__)
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 _FROM_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 _FROM_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
+_OWN_PREFIX = names.bare_pod_group_name("")
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
@@ -49,7 +51,25 @@ def group_name(pod: Pod) -> str:
 def is_ours(pod: Pod, schedulers: frozenset[str]) -> bool:
     """Whether the pod waits for, or has, a PodGroup from this controller."""
     named = pod.metadata.annotations.get(names.GROUP_NAME)
-    return pod.spec.scheduler_name in schedulers and named in (None, "", group_name(pod))
+    return pod.spec.scheduler_name in schedulers and (not named or named.startswith(_OWN_PREFIX))
+
+
+def keys(pod: Pod) -> tuple[str, ...]:
+    """Names of PodGroups that the pod has a say in: the one it has, if any, else the one it would get."""
+    return (pod.metadata.annotations.get(names.GROUP_NAME) or group_name(pod),)
+
+
+def is_of_a_kind(group: PodGroup) -> bool:
+    """Whether a group is one that is made here: named after its owner."""
+    return group.controller is not None and group.name == names.bare_pod_group_name(group.controller.uid)
+
+
+def reservation(pod: Pod, group: PodGroup) -> JsonObject:
+    """A merge patch that lets go of what a group reserves for pods that have all finished; empty if it does not."""
+    wanted, present = min_resources(pod, group.spec.min_member), group.spec.min_resources
+    if present is not None and quantities.equal(present, wanted):
+        return {}
+    return {"spec": {"minResources": {**dict.fromkeys(present or {}), **wanted}}}
 
 
 def representative(pods: Sequence[Pod]) -> Pod:
@@ -62,10 +82,10 @@ def finished(pod: Pod) -> bool:
     return pod.status.phase in _FINISHED
 
 
-def build(pod: Pod, owners: Owners) -> JsonObject:
-    """The PodGroup to create for ``pod``."""
-    minimum = min_member(owners)
-    spec: JsonObject = {"minMember": minimum, "minResources": min_resources(pod, minimum)}
+def build(pod: Pod, owners: Owners, gang: Gang | None = None) -> JsonObject:
+    """The PodGroup to create for ``pod``, as one of ``gang`` if it belongs to one."""
+    minimum = min_member(owners, 1 if gang is None else gang.size.pods)
+    spec: JsonObject = {"minMember": minimum, "minResources": min_resources(pod, minimum, gang)}
     if pod.spec.priority_class_name:
         spec["priorityClassName"] = pod.spec.priority_class_name
     if names.POD_QUEUE_NAME in pod.metadata.annotations:
@@ -77,9 +97,9 @@ def build(pod: Pod, owners: Owners) -> JsonObject:
         "apiVersion": kinds.POD_GROUPS.api_version,
         "kind": kinds.POD_GROUPS.kind,
         "metadata": {
-            "name": group_name(pod),
+            "name": group_name(pod) if gang is None else gang.name,
             "namespace": pod.namespace,
-            "ownerReferences": _owner_references(pod),
+            "ownerReferences": _owner_references(pod) if gang is None else [dict(gang.owner)],
             "labels": {key: pod.metadata.labels[key] for key in _FROM_LABELS if key in pod.metadata.labels},
             "annotations": _annotations(pod, owners),
         },
@@ -105,14 +125,14 @@ def _annotations(pod: Pod, owners: Owners) -> dict[str, str]:
     return notes
 
 
-def min_member(owners: Owners) -> int:
-    """Gang size: the owners' annotation, but never more than the controller may have pods now; 1 without it.
+def min_member(owners: Owners, default: int = 1) -> int:
+    """Gang size: the owners' annotation, but never more than the controller may have pods now; without it ``default``.
 
     The cap lets a rolling update pass: a new ReplicaSet that may only have one pod yet must not wait for two.
     """
     text = owners.annotations.get(names.GROUP_MIN_MEMBER)
     if text is None:
-        return 1
+        return default
     try:
         wanted = int(text, 10)
     except ValueError:
@@ -122,8 +142,13 @@ def min_member(owners: Owners) -> int:
     return wanted if owners.replicas is None else min(wanted, max(owners.replicas, 1))
 
 
-def min_resources(pod: Pod, minimum: int) -> JsonObject:
-    """Usage of ``minimum`` pods like this one. A finished pod holds nothing but its place in the object count."""
+def min_resources(pod: Pod, minimum: int, gang: Gang | None = None) -> JsonObject:
+    """Usage of the gang where it says what that is, else of ``minimum`` pods like this one.
+
+    A finished pod holds nothing but its place in the object count.
+    """
+    if gang is not None and gang.size.resources is not None and minimum == gang.size.pods and not finished(pod):
+        return dict(usage.to_wire(gang.size.resources))
     used: usage.Usage = {"count/pods": Fraction(1)} if finished(pod) else usage.of_pod(pod.spec)
     return dict(usage.to_wire(usage.total([(minimum, used)])))
 
@@ -142,12 +167,12 @@ def network_topology(annotations: Mapping[str, str]) -> JsonObject | None:
     return found
 
 
-def changes(pod: Pod, owners: Owners, group: PodGroup) -> JsonObject:
+def changes(pod: Pod, owners: Owners, group: PodGroup, gang: Gang | None = None) -> JsonObject:
     """A merge patch of what this controller owns in a group: gang size, its resources, and its own annotations.
 
     Queue, topology and whatever others have added are left alone.
     """
-    wanted = build(pod, owners)
+    wanted = build(pod, owners, gang)
     spec: JsonObject = {}
     resources, present = wanted["spec"]["minResources"], group.spec.min_resources
     if group.spec.min_member != wanted["spec"]["minMember"]:

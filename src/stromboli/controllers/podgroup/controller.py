@@ -6,6 +6,8 @@ present state of both. So the order in which events of a rolling update arrive d
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 from stromboli.api import core, kinds, names
@@ -14,16 +16,22 @@ from stromboli.api.kinds import Kind
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.podgroup import building
 from stromboli.controllers.podgroup.building import Owners
+from stromboli.controllers.podgroup.resolving import Gang, NotYet, Resolver
 from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.controlling import Controller, Observer, Result
 from stromboli.kube.errors import AlreadyExists, NotFound
 from stromboli.kube.informers import Informer, wait_all_synced
+from stromboli.kube.json import JsonObject
 from stromboli.kube.stores import Key
+
+log = logging.getLogger(__name__)
 
 NAME = "pg-controller"
 SYNC_TIMEOUT = 600.0
+RETRY = 5.0
+"""Seconds until a pod is looked at again whose group of Kubernetes' own does not exist yet."""
 BY_GROUP = "bare-group"
 _READ_OWNERS: dict[str, Kind] = {
     kind.kind: kind for kind in (kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.DAEMON_SETS, kinds.BATCH_JOBS)
@@ -51,7 +59,10 @@ class PodGroupController:
         self._workloads: dict[str, Informer[Any]] = {}
         if workloads:
             self._workloads = {"ReplicaSet": informers.replica_sets, "StatefulSet": informers.stateful_sets}
-        self._pods.store.add_index(BY_GROUP, lambda pod: (f"{pod.namespace}/{building.group_name(pod)}",))
+        self._resolver = Resolver(client)
+        self._pods.store.add_index(
+            BY_GROUP, lambda pod: tuple(f"{pod.namespace}/{name}" for name in building.keys(pod))
+        )
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
         )
@@ -72,7 +83,8 @@ class PodGroupController:
 
     def _pod_seen(self, pod: Pod) -> None:
         if building.is_ours(pod, self._schedulers):
-            self._controller.enqueue((pod.namespace, building.group_name(pod)))
+            for name in building.keys(pod):
+                self._controller.enqueue((pod.namespace, name))
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         if (old.status.phase, old.deleting, old.metadata.annotations) != (
@@ -88,37 +100,64 @@ class PodGroupController:
     # -- from a key to writes ----------------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> Result | None:
-        """Bring the group of that key to what its pods and their owner ask for."""
+        """Bring the group of that key, and of its pods, to what the pods and their owners ask for."""
         namespace, name = key
         group = self._groups.store.get(key)
         members = self._members(namespace, name)
-        if self._scaled_to_zero(members, group):
+        if self._scaled_to_zero(name, members, group):
             await self._delete(group)
             return None
-        if not members:
-            return None
+        try:
+            for gathered in _gathered(members):
+                await self._settle(gathered)
+        except NotYet as error:
+            log.info("%s/%s: %s", namespace, name, error)
+            return Result(requeue_after=RETRY)
+        return None
+
+    async def _settle(self, members: list[Pod]) -> None:
+        """See to the group of pods that belong together."""
         model = building.representative(members)
-        owners = await self._owners(model)
+        named = model.metadata.annotations.get(names.GROUP_NAME)
+        group = self._groups.store.get((model.namespace, named)) if named else None
+        if group is not None and not self._may_change(model):
+            if building.finished(model) and building.is_of_a_kind(group):
+                await self._change(group, building.reservation(model, group))
+            return
+        gang = await self._resolver.gang(model)
+        owners = await self._owners(model, gang)
+        name = building.group_name(model) if gang is None else gang.name
+        if named and named != name:
+            return  # somebody else's group, whatever its name looks like
+        group = self._groups.store.get((model.namespace, name))
         if group is None:
-            await self._create(model, owners)
-        elif model.controller is not None:
-            patch = building.changes(model, owners, group)
-            if patch:
-                await self._client.patch(kinds.POD_GROUPS, name, patch, namespace)
+            await self._create(model, owners, gang)
+        elif model.controller is not None or building.finished(model):
+            await self._change(group, building.changes(model, owners, group, gang))
         for pod in members:
             await self._bind(pod, name)
-        return None
+
+    def _may_change(self, model: Pod) -> bool:
+        """Whether what the pod's group should be may be another than it was when the pod got it: its owner is watched.
+
+        Owners that are not watched are not asked for again as long as nothing needs them: at a start with thousands
+        of groups that would be thousands of requests.
+        """
+        return model.controller is not None and model.controller.kind in self._workloads
 
     def _members(self, namespace: str, name: str) -> list[Pod]:
         found = self._pods.store.by_index(BY_GROUP, f"{namespace}/{name}")
         return [pod for pod in found if building.is_ours(pod, self._schedulers)]
 
-    def _scaled_to_zero(self, members: list[Pod], group: PodGroup | None) -> bool:
+    def _scaled_to_zero(self, name: str, members: list[Pod], group: PodGroup | None) -> bool:
+        """Whether the workload that a group is named after is to have no pods."""
         owner = next((pod.controller for pod in members if pod.controller), None)
         if owner is None and group is not None:
             owner = group.controller
+        if owner is None or names.bare_pod_group_name(owner.uid) != name:
+            return False
         namespace = members[0].namespace if members else group.namespace if group else ""
-        return owner is not None and self._replicas(namespace, owner) == 0
+        return self._replicas(namespace, owner) == 0
 
     def _replicas(self, namespace: str, owner: OwnerReference) -> int | None:
         """Replicas of a ReplicaSet or StatefulSet as it is now; None for other owners and for one not seen yet."""
@@ -128,12 +167,14 @@ class PodGroupController:
             return None
         return 1 if found.spec.replicas is None else int(found.spec.replicas)
 
-    async def _owners(self, pod: Pod) -> Owners:
+    async def _owners(self, pod: Pod, gang: Gang | None) -> Owners:
         controller = pod.controller
         replicas = self._replicas(pod.namespace, controller) if controller else None
         if not self._inherit:
             return Owners(replicas=replicas)
         annotations = [await self._annotations(pod.namespace, one) for one in pod.metadata.owner_references]
+        if gang is not None:
+            annotations.append(dict(gang.annotations))
         return Owners(building.merged(annotations), replicas)
 
     async def _annotations(self, namespace: str, owner: OwnerReference) -> dict[str, str]:
@@ -150,9 +191,18 @@ class PodGroupController:
             return {}
         return dict(json.metadata(found).get("annotations") or {})
 
-    async def _create(self, pod: Pod, owners: Owners) -> None:
+    async def _change(self, group: PodGroup, patch: JsonObject) -> None:
+        if not patch:
+            return
+        meta = {**patch.get("metadata", {}), "uid": group.uid}
         try:
-            await self._client.create(kinds.POD_GROUPS, building.build(pod, owners))
+            await self._client.patch(kinds.POD_GROUPS, group.name, {**patch, "metadata": meta}, group.namespace)
+        except NotFound:
+            pass  # deleted meanwhile; its event brings another look
+
+    async def _create(self, pod: Pod, owners: Owners, gang: Gang | None) -> None:
+        try:
+            await self._client.create(kinds.POD_GROUPS, building.build(pod, owners, gang))
         except AlreadyExists:
             pass  # the cache is behind
 
@@ -173,3 +223,12 @@ class PodGroupController:
             await self._client.patch(kinds.PODS, pod.name, patch, pod.namespace)
         except NotFound:
             pass
+
+
+def _gathered(members: Iterable[Pod]) -> Iterable[list[Pod]]:
+    """Pods of one direct owner by the group of Kubernetes' own that they name, if they do."""
+    found: dict[str, list[Pod]] = {}
+    for pod in members:
+        native = pod.spec.scheduling_group
+        found.setdefault("" if native is None else native.pod_group_name, []).append(pod)
+    return found.values()
