@@ -8,9 +8,9 @@ adds what earlier cycles have bound. What is chosen for a pod travels with its b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Node, Task
     from stromboli.scheduler.core.tables import Rows
     from stromboli.scheduler.core.view import View
+
+T = TypeVar("T")
 
 MOST_REASONS = 200
 """Refusals are bytes; beyond so many different ones a family's generic reason stands for the rest."""
@@ -59,8 +61,14 @@ class DeviceShare(Plugin):
         self._reasons = _Reasons()
         return Hooks(
             filters=[
-                Filter("devices", self._reasons.listed, self._refuse, concerns=self._by_shape),
-                Filter("devices", self._reasons.listed, self._refuse, scope=Scope.JOB, concerns=self._by_job),
+                Filter("devices", self._reasons.listed, only(self._by_shape, self._refuse), concerns=self._by_shape),
+                Filter(
+                    "devices of a group",
+                    self._reasons.listed,
+                    only(self._by_job, self._refuse),
+                    scope=Scope.JOB,
+                    concerns=self._by_job,
+                ),
             ],
             scores=self._scores(),
             on_allocate=self._placed,
@@ -78,8 +86,8 @@ class DeviceShare(Plugin):
         if self._settings.weight <= 0:
             return []
         scores = [
-            Score("devices", self._rate, concerns=self._by_shape),
-            Score("devices", self._rate, scope=Scope.JOB, concerns=self._by_job),
+            Score("devices", only(self._by_shape, self._rate), concerns=self._by_shape),
+            Score("devices of a group", only(self._by_job, self._rate), scope=Scope.JOB, concerns=self._by_job),
         ]
         if self._chips is not None:
             scores.append(Score("chips", self._rate_chips, normalise=self._fullest_first, concerns=self._asks_chips))
@@ -106,10 +114,8 @@ class DeviceShare(Plugin):
 
     # Nodes
 
-    def _refuse(self, task: Task, rows: Rows) -> Refusals | None:
+    def _refuse(self, task: Task, rows: Rows) -> Refusals:
         asked = self._asked_by(task)
-        if not asked:
-            return None
         refusals = np.zeros(len(rows), dtype=np.uint8)
         for position, node in self._nodes(rows):
             for family in asked:
@@ -119,10 +125,8 @@ class DeviceShare(Plugin):
                     break
         return refusals
 
-    def _rate(self, task: Task, rows: Rows) -> Floats | None:
+    def _rate(self, task: Task, rows: Rows) -> Floats:
         asked = self._asked_by(task)
-        if not asked:
-            return None
         scores = np.zeros(len(rows))
         for position, node in self._nodes(rows):
             outcomes = (self._cluster.outcome(family, node, task) for family in asked if family is not self._chips)
@@ -197,6 +201,11 @@ class DeviceShare(Plugin):
         lock = family.lock(task, node.name)
         annotations = family.annotations(choice, node.name, self._view.now)
         return BindExtension(dict(annotations), (lock,) if lock is not None else ())
+
+
+def only(concerned: Callable[[Task], bool], ask: Callable[[Task, Rows], T]) -> Callable[[Task, Rows], T | None]:
+    """The question, for those whom it concerns."""
+    return lambda task, rows: ask(task, rows) if concerned(task) else None
 
 
 def families(view: View, settings: Settings) -> list[Family]:
