@@ -260,8 +260,10 @@ def plain_kinds(options: Options) -> Iterator[tuple[Kind, type[core.Object]]]:
     yield kinds.PERSISTENT_VOLUME_CLAIMS, core.PersistentVolumeClaim
     yield kinds.STORAGE_CLASSES, core.StorageClass
     yield kinds.CSI_NODES, core.CSINode
+    yield kinds.VOLUME_ATTACHMENTS, core.VolumeAttachment
     if options.csi_storage and options.gate("CSIStorage"):
         yield kinds.CSI_STORAGE_CAPACITIES, core.CSIStorageCapacity
+        yield kinds.CSI_DRIVERS, core.CSIDriver
     if options.gate("WorkLoadSupport"):
         yield kinds.REPLICATION_CONTROLLERS, core.ReplicationController
         yield kinds.REPLICA_SETS, core.ReplicaSet

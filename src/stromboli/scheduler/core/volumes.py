@@ -159,10 +159,12 @@ def plan(
     choices: Choices = NO_CHOICES,
     *,
     check_storage: bool = False,
+    among: Iterable[core.PersistentVolume] | None = None,
 ) -> VolumePlan:
     """Volumes for delayed claims on a node, the smallest claim served first, as far as ``choices`` leave a choice.
 
-    With ``check_storage`` a volume is provisioned only where its driver has said that there is room for it.
+    With ``check_storage`` a volume is provisioned only where its driver has said that there is room for it. ``among``
+    are the volumes that come into question, if that is known.
 
     Raises:
         VolumeProblem: some claim can have none there.
@@ -170,8 +172,9 @@ def plan(
     static: list[tuple[core.PersistentVolume, core.PersistentVolumeClaim]] = []
     provision: list[core.PersistentVolumeClaim] = []
     used: set[str] = set()
+    present = list(objects.all(core.PersistentVolume).values() if among is None else among)
     for claim in by_size(delayed):
-        volume = _volume(claim, node, objects, choices, used)
+        volume = _volume(claim, node, objects, choices, [each for each in present if each.name not in used])
         if volume is not None:
             used.add(volume.name)
             static.append((volume, claim))
@@ -187,7 +190,11 @@ def by_size(claims: Iterable[core.PersistentVolumeClaim]) -> list[core.Persisten
 
 
 def _volume(
-    claim: core.PersistentVolumeClaim, node: core.Node, objects: ClusterObjects, choices: Choices, used: set[str]
+    claim: core.PersistentVolumeClaim,
+    node: core.Node,
+    objects: ClusterObjects,
+    choices: Choices,
+    present: Iterable[core.PersistentVolume],
 ) -> core.PersistentVolume | None:
     """The volume that a claim gets on a node; None when one would have to be provisioned."""
     choice = choices.by_claim.get(claim.key)
@@ -198,8 +205,7 @@ def _volume(
         return volume
     if choice is not None or SELECTED_NODE in claim.metadata.annotations:
         return None
-    volumes = objects.all(core.PersistentVolume).values()
-    free = (each for each in volumes if each.name not in used and choices.taken.get(each.name, claim.key) == claim.key)
+    free = (each for each in present if choices.taken.get(each.name, claim.key) == claim.key)
     fitting = (each for each in free if suits(each, claim) and reaches(each, node))
     return min(fitting, key=lambda each: preference(each, claim), default=None)
 

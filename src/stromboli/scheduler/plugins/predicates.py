@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from stromboli.api.core import ResourceClaim, Taint
+from stromboli.api.core import Taint
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.columns import PODS
 from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Reach, Refusals
 from stromboli.scheduler.core.reasons import POD_NUMBER_EXCEEDED, Code, Reason
 from stromboli.scheduler.plugins import affinity, arguments, neighbours, node_facts, spreading
-from stromboli.scheduler.plugins.dra import claiming
-from stromboli.scheduler.plugins.dra.claiming import DeviceClaims
+from stromboli.scheduler.plugins.claim_filters import ClaimFilters
 from stromboli.scheduler.plugins.selecting import required_selector
 from stromboli.scheduler.plugins.tainting import tolerates
 
 if TYPE_CHECKING:
-    from stromboli.scheduler.core.extensions import BindExtension
     from stromboli.scheduler.core.records import Node, Task
     from stromboli.scheduler.core.tables import Bools, Rows
     from stromboli.scheduler.core.view import View
@@ -78,15 +76,15 @@ class Predicates(Plugin):
             filters.append(Filter("taint toleration", [TAINTED], self._tainted, reach=Reach.NODE))
         if self._on("NodePorts"):
             filters.append(Filter("node ports", [PORTS], self._ports))
+        self._claims = ClaimFilters(view, self._labels, self.arguments, self._on)
         self._counts_neighbours = first
-        self._devices = self._device_claims()
-        claims = self._devices is not None and bool(view.objects.all(ResourceClaim))
+        keeps_books = first or self._claims.keeps_books
         return Hooks(
-            prepare=self._prepare,
-            filters=[*filters, *self._cluster_filters(), *self._claim_filters()],
-            on_allocate=self._placed if first or claims else None,
-            on_deallocate=self._removed if first or claims else None,
-            bind_extension=self._extension if claims else None,
+            prepare=self._claims.prepare,
+            filters=[*filters, *self._claims.local, *self._cluster_filters(), *self._claims.cluster],
+            on_allocate=self._placed if keeps_books else None,
+            on_deallocate=self._removed if keeps_books else None,
+            bind_extension=self._claims.extension if self._claims.keeps_books else None,
         )
 
     def _cluster_filters(self) -> list[Filter]:
@@ -100,40 +98,15 @@ class Predicates(Plugin):
             filters.append(_cluster("topology spread", spreading.REASONS, spread.refuse, spread.constrains))
         return filters
 
-    def _device_claims(self) -> DeviceClaims | None:
-        """Device claims, unless the gate or the argument switches them off."""
-        name = "DynamicResourceAllocation"
-        gate = self._view.feature(name, True)
-        if not policy.boolean(self.arguments, f"predicate.{name}Enable", gate) or not gate:
-            return None
-        steps = claiming.steps_of(self.arguments.get("dynamicresources.filterTimeoutSeconds"))
-        return DeviceClaims(self._view, self._labels, steps)
-
-    def _claim_filters(self) -> list[Filter]:
-        devices = self._devices
-        if devices is None:
-            return []
-        return [_cluster("dynamic resources", devices.reasons, devices.refuse, devices.concerns)]
-
-    def _prepare(self, task: Task) -> str | None:
-        """What is wrong with the pod's claims whatever the node."""
-        problem = self._devices.prepare(task) if self._devices is not None else None
-        return f"plugin DynamicResources pre-predicates failed {problem}" if problem is not None else None
-
     def _placed(self, task: Task, node: Node) -> None:
-        if self._devices is not None:
-            self._devices.placed(task, node)
+        self._claims.placed(task, node)
         if self._counts_neighbours:
             self._neighbours.placed(task, node)
 
     def _removed(self, task: Task, node: Node) -> None:
         if self._counts_neighbours:
             self._neighbours.removed(task, node)
-        if self._devices is not None:
-            self._devices.removed(task, node)
-
-    def _extension(self, task: Task, _node: Node) -> BindExtension | None:
-        return self._devices.extension(task) if self._devices is not None else None
+        self._claims.removed(task, node)
 
     def _on(self, filter_name: str) -> bool:
         return policy.boolean(self.arguments, f"predicate.{filter_name}Enable", True)

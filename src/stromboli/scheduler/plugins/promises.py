@@ -86,6 +86,10 @@ class Promises(Generic[T]):
         """Everything that is promised."""
         return ((key, promise.value) for key, promise in self._by_claim.items())
 
+    def values(self) -> Iterator[T]:
+        """Everything that is promised, to whomever."""
+        return (promise.value for promise in self._by_claim.values())
+
     def tidy(self, view: View, find: Callable[[Key], ClaimT | None], is_written: Callable[[ClaimT], bool]) -> None:
         """At the beginning of a cycle: what has been written, or will not be written any more, is no promise."""
         for key, promise in list(self._by_claim.items()):

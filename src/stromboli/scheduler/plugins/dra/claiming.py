@@ -316,7 +316,7 @@ class DeviceClaims:
         """Devices that nobody else can have; worked out when first asked for."""
         if self._taken is None:
             self._taken = set(self._facts().allocated)
-            for _, allocation in self._promises.items():
+            for allocation in self._promises.values():
                 self._taken.update(_devices(allocation))
         return self._taken
 
