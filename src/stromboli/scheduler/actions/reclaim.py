@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from stromboli.scheduler.actions import victims
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.journal import Statement
 from stromboli.scheduler.core.plugin import PlacementRefused
 from stromboli.scheduler.core.records import Job, Node, Queue, Task
 from stromboli.scheduler.core.statuses import TaskStatus
+from stromboli.scheduler.core.tables import Bools
 
 REASON = "reclaim"
 
@@ -22,7 +25,7 @@ def reclaim(cycle: Cycle, arguments: Mapping[str, object]) -> None:
 class _Reclaim:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
-        self._barren: dict[str, set[int]] = {}
+        self._barren: dict[str, Bools] = {}
         """By queue: rows on which nobody is left to reclaim from; void as soon as an eviction is undone."""
 
     def run(self) -> None:
@@ -68,20 +71,24 @@ class _Reclaim:
             return
         if cycle.combination.prepare(task) is not None:
             return
-        barren = self._barren.setdefault(queue.name, set())
-        rows = cycle.searches.of(task).mine_first(victims.worth_trying(cycle, task))
-        for row in rows.tolist():
-            if row in barren:
-                continue
+        rows = victims.worth_trying(cycle, task)
+        rows = cycle.searches.of(task).mine_first(rows[~self._barren_for(queue)[rows]])
+        for row in rows:
             node = cycle.view.node_list[row]
             if node is not None and self._place_on(statement, queue, task, node):
                 return
+
+    def _barren_for(self, queue: Queue) -> Bools:
+        barren = self._barren.get(queue.name)
+        if barren is None:
+            barren = self._barren[queue.name] = np.zeros(self._cycle.view.nodes.count, dtype=bool)
+        return barren
 
     def _place_on(self, statement: Statement, queue: Queue, task: Task, node: Node) -> bool:
         cycle = self._cycle
         reclaimees = victims.candidates(node, lambda other: _may_go(queue, other))
         if not reclaimees:
-            self._barren[queue.name].add(node.row)
+            self._barren_for(queue)[node.row] = True
             return False
         chosen = cycle.combination.reclaimable(task, reclaimees)
         if not victims.suffice(cycle, task, node, chosen):

@@ -81,14 +81,21 @@ class VictimQueue:
 
     def __init__(self, cycle: Cycle, victims: Iterable[Task], preemptor: Job) -> None:
         self._left = list(victims)
-        self._key = victim_order.key(cycle.combination, preemptor)
+        alike = len({id(victim.job) for victim in self._left}) == 1
+        order = cycle.combination.task_ordering.key
+        self._next: Callable[[], Task]
+        if alike:  # of one job the last in task order goes first: no need to compare two by two
+            self._next = lambda: max(self._left, key=order)
+        else:
+            key = victim_order.key(cycle.combination, preemptor)
+            self._next = lambda: min(self._left, key=key)
 
     def __bool__(self) -> bool:
         return bool(self._left)
 
     def pop(self) -> Task:
         """The next victim."""
-        first = min(self._left, key=self._key)
+        first = self._next()
         self._left.remove(first)
         return first
 

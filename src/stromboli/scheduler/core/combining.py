@@ -97,6 +97,7 @@ class Combination:
     def __init__(self, tiers: Sequence[Sequence[Member]], changes: list[Job]) -> None:
         self._tiers = tiers
         self._changes = changes
+        self._found: dict[tuple[str, str | None], list[list[Any]]] = {}
         self.job_ordering = Ordering(self._collect("job_order", "job_order"), _job_fallback)
         self.queue_ordering = Ordering(self._collect("queue_order", "queue_order"), _queue_fallback)
         self.task_ordering = Ordering(self._collect("task_order", "task_order"), _task_fallback)
@@ -178,7 +179,7 @@ class Combination:
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """Whether the queue may take resources from others for these tasks."""
-        return all(hook(queue, tasks) for hook in self._collect("preemptive", "preemptive"))
+        return all(hook(queue, tasks) for hook in self._preemptive_hooks)
 
     # Nodes
 
@@ -310,6 +311,10 @@ class Combination:
         return self._collect("allocatable", "allocatable")
 
     @cached_property
+    def _preemptive_hooks(self) -> list[Callable[[Queue, Sequence[Task]], bool]]:
+        return self._collect("preemptive", "preemptive")
+
+    @cached_property
     def _prepare_hooks(self) -> list[Callable[[Task], str | None]]:
         return self._collect("prepare", "predicate")
 
@@ -327,10 +332,15 @@ class Combination:
                 yield member
 
     def _collect(self, hook: str, switch: str | None) -> list[Any]:
-        found = (getattr(member.hooks, hook) for member in self._members(switch))
-        return [registered for registered in found if registered is not None]
+        return [registered for tier in self._by_tier(hook, switch) for registered in tier]
 
     def _by_tier(self, hook: str, switch: str | None) -> list[list[Any]]:
+        found = self._found.get((hook, switch))
+        if found is None:
+            found = self._found[hook, switch] = self._find(hook, switch)
+        return found
+
+    def _find(self, hook: str, switch: str | None) -> list[list[Any]]:
         return [
             [
                 registered

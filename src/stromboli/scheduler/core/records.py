@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stromboli.scheduler.core.columns import Floats
@@ -42,6 +43,11 @@ class Phase(IntEnum):
         """The phase as PodGroup statuses spell it."""
         return self.name.capitalize()
 
+
+# Counting by status is asked for at every placement: one call that picks the numbers beats a loop over statuses.
+_READY, _SCHEDULED, _VALID, _ALLOCATED = (
+    itemgetter(*statuses) for statuses in (READY_STATUSES, SCHEDULED_STATUSES, VALID_STATUSES, ALLOCATED_STATUSES)
+)
 
 PHASES_BY_WORD = {phase.word: phase for phase in Phase}
 
@@ -246,7 +252,7 @@ class SubJob:
     @property
     def ready_count(self) -> int:
         """Tasks that hold resources or have succeeded."""
-        return sum(self.counts[status] for status in READY_STATUSES)
+        return sum(_READY(self.counts))
 
     @property
     def is_ready(self) -> bool:
@@ -362,12 +368,12 @@ class Job:
     @property
     def allocated_count(self) -> int:
         """Tasks in allocated statuses."""
-        return sum(self.counts[status] for status in ALLOCATED_STATUSES)
+        return sum(_ALLOCATED(self.counts))
 
     @property
     def ready_count(self) -> int:
         """Tasks that hold resources or have succeeded."""
-        return sum(self.counts[status] for status in READY_STATUSES)
+        return sum(_READY(self.counts))
 
     @property
     def waiting_count(self) -> int:
@@ -377,12 +383,12 @@ class Job:
     @property
     def valid_count(self) -> int:
         """Tasks that hold, have used, wait for or may get resources."""
-        return sum(self.counts[status] for status in VALID_STATUSES)
+        return sum(_VALID(self.counts))
 
     @property
     def scheduled_count(self) -> int:
         """Tasks whose pods are known to have a node, or are over."""
-        return sum(self.counts[status] for status in SCHEDULED_STATUSES)
+        return sum(_SCHEDULED(self.counts))
 
     @property
     def is_ready(self) -> bool:
