@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.cluster import Cluster, eventually
-from stromboli.api.kinds import QUEUES
+from e2e.cluster import Cluster, eventually, queue, vcjob
+from stromboli.api.kinds import JOBS, QUEUES
 
 BIN = Path(sys.executable).parent
 KUBECTL = shutil.which("kubectl")
@@ -109,3 +110,97 @@ class TestKubectl:
         code, _, err = await shell.run("kubectl", "vc", "job", "lst")
         assert code == 1
         assert "did you mean 'list'?" in err
+
+
+async def explained(shell: Shell, job: str, reason: str) -> dict[str, str]:
+    """The explanation of a waiting job, once the scheduler has come to this reason."""
+
+    async def ask() -> dict[str, str]:
+        text = await shell.ok("vcctl", "job", "explain", job, "-n", shell.namespace, "-o", "json")
+        found: dict[str, str] = json.loads(text)
+        return found
+
+    return await eventually(ask, lambda seen: seen["reason"] == reason, what=f"{job} waits for {reason}")
+
+
+WAITING = {
+    "no node has the label": (
+        {"replicas": 2},
+        {"nodeSelector": {"disk": "fast"}},
+        "NodesRefuse",
+        "no node takes a pod of role worker: 5 node(s) didn't match Pod's node affinity/selector",
+    ),
+    "a pod is larger than any node": (
+        {"replicas": 1, "cpu": "9"},
+        {},
+        "NodesRefuse",
+        "no node takes a pod of role worker: 5 Insufficient cpu",
+    ),
+    "the cluster is too small": (
+        {"replicas": 9, "cpu": "8"},
+        {},
+        "ClusterOvercommitted",
+        "the group needs cpu 72; the cluster admits cpu 48 (1.2 times its size)",
+    ),
+    "there is room for a part of the gang": (
+        {"replicas": 6, "cpu": "6"},
+        {},
+        "GangIncomplete",
+        "there is room for 5 of the 6 pods that it lacks (worker cpu 6)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAITING)
+async def test_a_waiting_job_is_explained(shell: Shell, cluster: Cluster, name: str) -> None:
+    shape, pod_spec, reason, want = WAITING[name]
+    job = vcjob("waits", **shape)  # type: ignore[arg-type]
+    job["spec"]["tasks"][0]["template"]["spec"].update(pod_spec)
+    await cluster.create(JOBS, job)
+    found = await explained(shell, "waits", reason)
+    assert found["sentence"].startswith(f"{shell.namespace}/waits waits: {want}")
+
+
+async def test_a_full_queue_is_named_with_its_numbers(shell: Shell, cluster: Cluster) -> None:
+    name = f"small-{os.getpid()}"
+    await cluster.create(QUEUES, queue(name, capability={"cpu": "1"}))
+    await eventually(lambda: cluster.queue(name), lambda seen: seen.get("status", {}).get("state") == "Open")
+    await cluster.create(JOBS, vcjob("waits", queue=name, cpu="1"))
+    found = await explained(shell, "waits", "QueueQuotaInsufficient")
+    assert f"the group needs cpu 2; queue {name} may hold cpu 1" in found["sentence"]
+    await cluster.delete(JOBS, "waits")
+    await cluster.gone(JOBS, "waits")
+    await cluster.delete(QUEUES, name)
+
+
+async def test_a_preview_comes_true(shell: Shell, cluster: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(vcjob("coming", replicas=3, cpu="2", command="sleep 2")))
+    where = ("-n", shell.namespace)
+    told = json.loads(await shell.ok("vcctl", "job", "preview", "-f", str(file), *where, "-o", "json"))
+    assert (told["verdict"], sum(told["placements"].values())) == ("FitsNow", 3)
+    assert await shell.ok("vcctl", "job", "list", *where) == "No resources found\n"
+    await shell.ok("vcctl", "job", "run", "-f", str(file), *where)
+    await cluster.phase_is("coming", "Running", "Completed")
+
+
+async def test_a_snapshot_of_a_live_cluster_is_simulated(shell: Shell, tmp_path: Path) -> None:
+    snapshot, job = tmp_path / "snapshot.json", tmp_path / "job.yaml"
+    job.write_text(json.dumps(vcjob("what-if", replicas=5, cpu="8")))
+    assert (await shell.ok("vcctl", "snapshot", str(snapshot))).startswith("wrote ")
+    out = await shell.ok("vcctl", "simulate", str(snapshot), "--with", str(job))
+    assert "5 pods start, 0 are evicted, 0 gangs wait." in out.splitlines()[0]
+
+
+async def test_the_trial_of_a_newcomer(shell: Shell, cluster: Cluster) -> None:
+    """Submit a gang, find out why it waits, make room, see it finish: with what --help offers."""
+    for screen in (("vcctl", "--help"), ("vcctl", "job", "--help"), ("vsub", "--help"), ("vcancel", "--help")):
+        assert "Usage:" in await shell.ok(*screen)
+    size = ("-N", shell.namespace, "-r", "4", "-m", "4", "-R", "cpu=8", "-L", "cpu=8")
+    await shell.ok("vsub", "-n", "hog", *size, "-c", "sleep 600")
+    await cluster.phase_is("hog", "Running")
+    await shell.ok("vsub", "-n", "mine", *size, "-c", "sleep 1")
+    found = await explained(shell, "mine", "ClusterOvercommitted")
+    assert "wait for running work to end" in found["nextStep"]
+    assert await shell.ok("vcancel", "-n", "hog", "-N", shell.namespace) == "cancel job hog successfully\n"
+    await cluster.phase_is("mine", "Running", "Completed")

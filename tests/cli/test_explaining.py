@@ -65,6 +65,14 @@ def test_the_eviction_rung_counts_who_could_go() -> None:
     assert reclaim == "reclaim: queue default has what it deserves and may take nothing from others"
 
 
+def test_where_no_queue_is_to_blame_the_cluster_is() -> None:
+    situation = Situation(vcjob(replicas=5), [*nodes(), builders.queue().build()], "", "", policy=CAPACITY)
+    found = explain(situation.facts())
+    assert found.reason == WaitReason.QUEUE_QUOTA_INSUFFICIENT
+    assert found.sentence.endswith("it is what the cluster has, less what other queues are guaranteed.")
+    assert found.next_step == NEXT_STEPS[WaitReason.CLUSTER_OVERCOMMITTED]
+
+
 def test_a_job_that_is_over_waits_for_nothing() -> None:
     situation = Situation(vcjob(phase="Completed"), nodes(), "", "")
     found = explain(situation.facts())

@@ -128,7 +128,15 @@ def explain(facts: Facts) -> Explanation:
         waiting = sum(fit.waiting for fit in fitting)
         told = f"{facts.key} runs with {_running(job)}; {waiting} more wait: {because}."
         return Explanation(facts.key, told, reason, rungs, NEXT_STEPS[reason])
-    return _waits(facts, reason, because, rungs)
+    step = _next_step(trial, reason)
+    return replace(_waits(facts, reason, because, rungs), next_step=step)
+
+
+def _next_step(trial: Trial, reason: WaitReason) -> str:
+    """Where no queue's capability is to blame, raising one does not help."""
+    if reason is WaitReason.QUEUE_QUOTA_INSUFFICIENT and not ladder.owner_of_limit(trial.cycle, trial.job):
+        return NEXT_STEPS[WaitReason.CLUSTER_OVERCOMMITTED]
+    return NEXT_STEPS[reason]
 
 
 def from_conditions(job: JsonObject, group: JsonObject | None) -> Explanation:
@@ -217,7 +225,9 @@ def _told(trial: Trial, refusal: core.PodGroupCondition) -> str:
     because = because[:1].lower() + because[1:]
     if refusal.reason == WaitReason.QUEUE_QUOTA_INSUFFICIENT:
         owner = ladder.owner_of_limit(trial.cycle, trial.job)
-        if owner and owner != trial.job.queue_name:
+        if not owner:
+            because += "; no capability says so: it is what the cluster has, less what other queues are guaranteed"
+        elif owner != trial.job.queue_name:
             because += f"; the limit is that of queue {owner} above it"
     return because
 
