@@ -42,6 +42,7 @@ from tests.scheduler.plugins.deviceshare.stage import (
 ON = {"AscendMindClusterVNPUEnable": True}
 CORE = "huawei.com/npu-core"
 NOT_ENOUGH = {"n1": ["not enough npu resource"]}
+CHIP_NAME = "node.kubernetes.io/npu.chip.name"
 LABELS = {
     "accelerator": "huawei-Ascend310P",
     "servertype": "Ascend310P-8-dual",
@@ -50,7 +51,7 @@ LABELS = {
 
 
 def chips_node(
-    name: str = "n1", chips: int = 2, *, labels: Mapping[str, str] | None = None, base: str | None = None
+    name: str = "n1", chips: int = 2, *, labels: Mapping[str, str] = LABELS, base: str | None = None
 ) -> core.Node:
     known = json.dumps({f"Ascend310P-{index}": {} for index in range(chips)}) if base is None else base
     builder = roomy(name, **{CORE: 8 * chips}).label(**labels)
