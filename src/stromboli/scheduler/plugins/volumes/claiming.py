@@ -55,9 +55,8 @@ Given: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A delayed claim, what is promised to it, and otherwise the volumes that it could have, best first."""
+    """What there is for a delayed claim: what is promised to it, else the volumes that it could have, best first."""
 
-    claim: core.PersistentVolumeClaim
     choice: Choice | None
     suiting: tuple[core.PersistentVolume, ...]
 
@@ -166,33 +165,37 @@ class VolumeClaims:
         """Rows on which some claim that waits for its pod could get no volume."""
         answers = self._about(task)
         stale = rows[answers.asked[rows] != self._stamps[rows]]
+        claims = volumes.by_size(self._of(task).delayed) if len(stale) else []
         if len(stale) > _FEW:
-            answers.refusals = self._try(answers.wanted)
+            answers.refusals = self._try(list(zip(claims, answers.wanted, strict=True)))
             answers.asked[:] = self._stamps
         else:
             for row in stale.tolist():
-                answers.refusals[row] = self._try_one(answers.wanted, row)
+                answers.refusals[row] = self._try_one(claims, row)
                 answers.asked[row] = self._stamps[row]
         return answers.refusals[rows]
 
     def _about(self, task: Task) -> _Answers:
         known = self._by_shape.get(task.shape.index)
         if known is None or known[0] != self._promises.version:
-            known = (self._promises.version, self._answers_about(self._of(task).delayed))
+            known = (self._promises.version, self._answers_about(volumes.by_size(self._of(task).delayed)))
             self._by_shape[task.shape.index] = known
         return known[1]
 
-    def _answers_about(self, delayed: Iterable[core.PersistentVolumeClaim]) -> _Answers:
-        claims = [(claim, self._choices.by_claim.get(claim.key)) for claim in volumes.by_size(delayed)]
+    def _answers_about(self, delayed: Sequence[core.PersistentVolumeClaim]) -> _Answers:
+        choices = [self._choices.by_claim.get(claim.key) for claim in delayed]
         content = [
             (claim.spec, claim.metadata.annotations.get(volumes.SELECTED_NODE), choice, self._waiting_for(claim))
-            for claim, choice in claims
+            for claim, choice in zip(delayed, choices, strict=True)
         ]
         key = _ENCODER.encode(content)
         answers = self._answers.get(key)
         if answers is None:
             count = self.view.nodes.count
-            wanted = tuple(_Wanted(claim, choice, tuple(self._suiting(claim, choice))) for claim, choice in claims)
+            wanted = tuple(
+                _Wanted(choice, tuple(self._suiting(claim, choice)))
+                for claim, choice in zip(delayed, choices, strict=True)
+            )
             answers = _Answers(wanted, np.zeros(count, dtype=np.uint8), np.full(count, -1, dtype=np.int64))
             self._answers[key] = answers
         return answers
@@ -201,13 +204,13 @@ class VolumeClaims:
         """Volumes that nobody but this claim can have."""
         return [each.name for each in self._of_class(claim.spec.storage_class_name or "").claimed.get(claim.key, ())]
 
-    def _try_one(self, wanted: Iterable[_Wanted], row: int) -> int:
+    def _try_one(self, delayed: Iterable[core.PersistentVolumeClaim], row: int) -> int:
         """The refusal of one row."""
         node = self.view.node_list[row]
         if node is None or node.resource is None:
             return _FITS
         try:
-            self._plan([each.claim for each in wanted], node, node.resource)
+            self._plan(delayed, node, node.resource)
         except VolumeProblem as problem:
             return _NO_STORAGE if str(problem) == volumes.NO_STORAGE else _NO_VOLUME
         return _FITS
@@ -227,20 +230,20 @@ class VolumeClaims:
             among=among,
         )
 
-    def _try(self, wanted: Iterable[_Wanted]) -> Refusals:
+    def _try(self, delayed: Iterable[tuple[core.PersistentVolumeClaim, _Wanted]]) -> Refusals:
         """As ``core.volumes.plan``, for all rows at once."""
         rows: Rows = np.arange(self.view.nodes.count)
         refusals = np.zeros(len(rows), dtype=np.uint8)
         given: list[Given] = []
-        for each in wanted:
+        for claim, each in delayed:
             if each.choice is not None and each.choice.volume is not None:
-                served = self._reaches_promised(each.claim, each.choice.volume, rows)
+                served = self._reaches_promised(claim, each.choice.volume, rows)
                 given.append(np.where(served, self._numbers.get(each.choice.volume, _NOTHING), _NOTHING))
                 refusals[(refusals == 0) & ~served] = _NO_VOLUME
                 continue
-            given.append(self._best(each, given, len(rows)))
+            given.append(self._best(claim, each.suiting, given, len(rows)))
             left = (refusals == 0) & (given[-1] == _NOTHING)
-            refusals[left] = self._provisioning(each.claim, each.choice, rows[left])
+            refusals[left] = self._provisioning(claim, each.choice, rows[left])
         return refusals
 
     def _reaches_promised(self, claim: core.PersistentVolumeClaim, name: str, rows: Rows) -> Bools:
@@ -249,11 +252,17 @@ class VolumeClaims:
             return np.zeros(len(rows), dtype=bool)
         return self._reaches(volume, rows)
 
-    def _best(self, wanted: _Wanted, given: Sequence[Given], count: int) -> Given:
+    def _best(
+        self,
+        claim: core.PersistentVolumeClaim,
+        suiting: Iterable[core.PersistentVolume],
+        given: Sequence[Given],
+        count: int,
+    ) -> Given:
         """Per row the volume that the claim would get."""
         best: Given = np.full(count, _NOTHING, dtype=np.int64)
         everywhere = 0
-        free = [volume for volume in wanted.suiting if self._is_free(volume, wanted.claim)]
+        free = [volume for volume in suiting if self._is_free(volume, claim)]
         for rank, volume in enumerate(free):
             reached = self._rows_of(volume)
             if reached is None:
