@@ -213,6 +213,13 @@ def vcctl(name: str = "vcctl") -> Command:
                     ),
                 ),
             ),
+            leaf(
+                "top",
+                "show queues, jobs and what waits, live",
+                "top:show_top",
+                Flag("interval", "seconds between looks", "i", 2),
+                Flag("once", "look once, and end", default=False),
+            ),
             Command("version", "Print the version information", f"{PACKAGE}.version:show_version"),
             Command(
                 "completion",
