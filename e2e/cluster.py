@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from stromboli.api.kinds import EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Kind
+from stromboli.api.kinds import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Kind
 from stromboli.kube.client import Client, PatchType
 from stromboli.kube.errors import ApiError, NotFound
 
@@ -88,6 +88,20 @@ class Cluster:
             await self.client.delete(kind, name, self.namespace if kind.namespaced else None, **options)
         except NotFound:
             pass
+
+    async def clear(self, within: float = WAIT_SECONDS) -> None:
+        """Take the namespace's work away and wait for it: a real cluster ends namespaces at leisure, and what is left
+        in them would hold room that the next test counts on.
+        """
+        for kind in (CRON_JOBS, JOB_FLOWS, JOBS, POD_GROUPS, PODS):
+            for item in await self.client.list(kind, self.namespace):
+                await self.delete(kind, item["metadata"]["name"])
+
+        async def left() -> list[str]:
+            found = [(kind, await self.client.list(kind, self.namespace)) for kind in (JOBS, POD_GROUPS, PODS)]
+            return [f"{kind.kind} {item['metadata']['name']}" for kind, items in found for item in items]
+
+        await eventually(left, lambda seen: not seen, within=within, what=f"an empty namespace {self.namespace}")
 
     async def patch(self, kind: Kind, name: str, patch: Json, subresource: str | None = None) -> Json:
         """Merge-patch an object."""

@@ -81,7 +81,9 @@ async def cluster(client: Client, stack: Stack, request: pytest.FixtureRequest) 
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_")).strip("-")
     name = f"{words[:40].strip('-')}-{os.getpid() % 10000}-{next(_numbers)}"
     await fresh_namespace(client, name)
-    yield Cluster(client, name)
+    running = Cluster(client, name)
+    yield running
+    await running.clear()
     await client.delete(NAMESPACES, name)
     stack.check()
 
