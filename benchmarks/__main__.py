@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from benchmarks.admission import MEASUREMENTS
+from benchmarks import admission, cold_start
 from benchmarks.scenarios import SCENARIOS, Scenario, bench_policy
 from stromboli.api import core
 from stromboli.scheduler.actions import ACTIONS
@@ -29,6 +29,9 @@ from stromboli.scheduler.plugins import built_in
 
 RUNS = 3
 NOW = core.timestamp("2026-01-02T00:00:00Z")
+MEASUREMENTS = {**cold_start.MEASUREMENTS, **admission.MEASUREMENTS}
+SCHEDULING = [*SCENARIOS, *cold_start.MEASUREMENTS]
+"""What is measured when nothing is asked for."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"some of {', '.join(known)}")
     parser.add_argument("--here", action="store_true", help="measure in this process (for profilers)")
     options = parser.parse_args(arguments)
-    names = options.scenarios or os.environ.get("SCENARIOS", "").split() or list(SCENARIOS)
+    names = options.scenarios or os.environ.get("SCENARIOS", "").split() or SCHEDULING
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(known)}")

@@ -54,6 +54,8 @@ class Gangs:
     cpu: str = "1"
     memory: str = "1Gi"
     tier: int | None = None
+    alike: bool = True
+    """Otherwise no two pods of all the gangs ask for the same."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,11 @@ class Scenario:
             mirror.apply_pod_group(group.build())
             member = pod("").group(name).request(cpu=gangs.cpu, memory=gangs.memory).born(index)
             for number in range(gangs.size):
-                mirror.apply_pod(replace(member, name=f"{name}-worker-{number}").build())
+                one = replace(member, name=f"{name}-worker-{number}")
+                if not gangs.alike:
+                    at = index * gangs.size + number
+                    one = one.request(cpu=f"{500 + at // 10}m", memory=f"{512 * 1024 + 64 * at}Ki")
+                mirror.apply_pod(one.build())
 
     def _hyper_nodes(self) -> Iterator[core.HyperNode]:
         if not self.racks:
@@ -159,6 +165,7 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario("S3", 5000, Gangs(5, 100), binds=500),
         Scenario("S4", 5000, Gangs(1, 10), running_per_node=10, binds=10, repeated=True),
         Scenario("S5", 1000, Gangs(100, 100), binds=10000, repeated=True),
+        Scenario("S6", 1000, Gangs(100, 100, alike=False), binds=10000),
         Scenario("S7", 1000, Gangs(50, 100, "3.2", "20Gi"), evictions=5000),
         Scenario("S8", 4096, Gangs(16, 256, "16", "64Gi", tier=2), binds=4096, racks=16),
     )
