@@ -31,6 +31,17 @@ spec:
     spec:
       serviceAccountName: {{ $component.object }}
       priorityClassName: system-cluster-critical
+      # Longer than the process takes to stop in order: reviews in flight have 30 seconds.
+      terminationGracePeriodSeconds: 45
+      {{- if gt (int (index $custom (printf "%s_replicas" .component))) 1 }}
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector:
+          matchLabels:
+            app: {{ $component.app }}
+      {{- end }}
       {{- with .root.Values.basic.image_pull_secret }}
       imagePullSecrets:
       - name: {{ . }}
