@@ -99,7 +99,7 @@ class Situation:
             objects.append(core.from_builtins(core.PodGroup, {**core.to_builtins(group), "status": status}))
         if self.pods:
             objects.extend(members.pods(self.job, []))
-        return Facts(self.job, Snapshot(NOW, tuple(objects)), self.policy, "the policy", self.events)
+        return Facts(self.job, Snapshot(NOW, tuple(objects)), self.policy, self.events)
 
 
 ROOT = queue("root").build()

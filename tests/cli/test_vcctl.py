@@ -12,6 +12,7 @@ import yaml
 from stromboli.api.kinds import COMMANDS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
+from stromboli.testing.waiting import eventually
 from tests.cli.driving import Until, drive, job, meta, pod_group, queue
 
 HEADER = (
@@ -453,6 +454,65 @@ async def test_watching_queues_follows_their_pod_groups(server: FakeApiServer) -
         server.put(POD_GROUPS, pod_group("g", "q", "Pending"))
     assert watching.result().code == 130
     assert len(screen.getvalue().splitlines()) == 4
+    await eventually(lambda: server.open_watches == 0, what="all watches are closed")
+
+
+async def test_watching_pods_heeds_the_selector(server: FakeApiServer) -> None:
+    server.put(PODS, _pod("mine-0", **{"job-name": "mine"}))
+    screen = Until("mine-1 ")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(drive("vcctl pod list -j mine -w", server, out=screen))
+        await screen.opened.wait()
+        server.put(PODS, _pod("other-0", **{"job-name": "other"}))
+        server.put(PODS, _pod("mine-1", **{"job-name": "mine"}))
+    assert "other-0" not in screen.getvalue()
+
+
+async def test_a_watch_goes_on_after_its_version_has_expired(server: FakeApiServer) -> None:
+    server.put(JOBS, job("j"))
+    server.put(JOBS, job("quiet"))
+    server.faults.expire_watch(kind=JOBS, after=0, times=1)
+    screen = Until("Completed")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(drive("vcctl job list -w", server, out=screen))
+        await screen.opened.wait()
+        server.put(JOBS, job("j", phase="Completed"))
+    assert [line.split()[0] for line in screen.getvalue().splitlines()] == ["Name", "j", "quiet", "j"]
+    assert server.count("list", JOBS) == 2
+
+
+async def test_watching_as_json_prints_whole_objects(server: FakeApiServer) -> None:
+    server.put(JOBS, job("j"))
+    screen = Until("Completed")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(drive("vcctl job list -w -o json", server, out=screen))
+        await screen.opened.wait()
+        server.put(JOBS, job("j", phase="Completed"))
+    assert screen.getvalue().count('"kind": "Job"') == 2
+
+
+async def test_watching_queues_goes_on_after_a_version_has_expired(server: FakeApiServer) -> None:
+    server.put(QUEUES, queue("q"))
+    server.faults.expire_watch(kind=POD_GROUPS, after=0, times=1)
+    screen = Until("q                        1       Open    root    0       1       ")
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(drive("vqueues -w", server, out=Until("Open    0       1 ")))
+        await asyncio.sleep(0)
+        also = group.create_task(drive("vcctl queue list -w", server, out=screen))
+        await screen.opened.wait()
+        server.put(POD_GROUPS, pod_group("g", "q", "Pending"))
+    assert (watching.result().code, also.result().code) == (130, 130)
+
+
+async def test_a_watch_that_breaks_is_a_failure(server: FakeApiServer) -> None:
+    server.put(QUEUES, queue("q"))
+    screen = Until("never")
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(drive("vcctl queue list -w", server, out=screen))
+        await screen.opened.wait()
+        await server.stop()
+    assert watching.result().code == 255
+    assert watching.result().err.startswith("Failed to list queue: no answer from ")
 
 
 async def test_kubectl_create_vcjob(server: FakeApiServer) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import socket
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import TracebackType
 from typing import Self, TypeAlias
 from urllib.parse import urlencode, urlsplit
@@ -48,6 +49,7 @@ class Api:
         self._split = urlsplit(target.server)
         self._context = _ssl_context(target) if self._split.scheme == "https" else None
         self._connection: http.client.HTTPConnection | None = None
+        self._watching: list[http.client.HTTPConnection] = []
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +60,11 @@ class Api:
         self.close()
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection, and end watches that other threads are reading."""
+        for watching in list(self._watching):
+            if watching.sock is not None:
+                with contextlib.suppress(OSError):
+                    watching.sock.shutdown(socket.SHUT_RDWR)
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -104,23 +110,25 @@ class Api:
         """Delete an object with default options."""
         return _object(self.request("DELETE", kind.path(namespace, name), query=_dry(dry_run)))
 
-    def watch(self, kind: Kind, namespace: str | None, version: str) -> Iterator[tuple[str, JsonObject]]:
-        """(type, object) of each event after ``version``, until the server ends the watch. Raises Gone."""
+    def watch(
+        self, kind: Kind, namespace: str | None, version: str, *, label_selector: str | None = None
+    ) -> Generator[tuple[str, JsonObject], None, None]:
+        """(type, object) of each event after ``version``, until the server ends the watch. Raises Gone.
+
+        Close the generator (``contextlib.closing``), or the client from another thread: that ends the watch.
+        """
+        asked = {"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"}
+        query = urlencode(asked | ({"labelSelector": label_selector} if label_selector else {}))
         connection = self._open(timeout=None)
-        query = urlencode({"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"})
+        self._watching.append(connection)
         try:
             connection.request("GET", self._path(f"{kind.path(namespace)}?{query}"), headers=self._headers())
-            response = connection.getresponse()
-            if response.status >= 300:
-                raise api_error(response.status, response.read())
-            while line := response.readline():
-                event = _object(line)
-                if event.get("type") == "ERROR":
-                    raise from_status(event.get("object") or {})
-                yield str(event.get("type")), event.get("object") or {}
+            with connection.getresponse() as response:
+                yield from _events(response)
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
         finally:
+            self._watching.remove(connection)
             connection.close()
 
     def request(
@@ -231,6 +239,16 @@ def _load_certificate(context: ssl.SSLContext, target: Target) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(path)
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, JsonObject]]:
+    if response.status >= 300:
+        raise api_error(response.status, response.read())
+    while line := response.readline():
+        event = _object(line)
+        if event.get("type") == "ERROR":
+            raise from_status(event.get("object") or {})
+        yield str(event.get("type")), event.get("object") or {}
 
 
 def _object(raw: bytes) -> JsonObject:

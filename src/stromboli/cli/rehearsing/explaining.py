@@ -57,7 +57,6 @@ class Facts:
     job: JsonObject
     snapshot: Snapshot
     policy: Policy
-    policy_name: str
     events: Sequence[JsonObject] = ()
     """Events about the job and its pods."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from stromboli.api.kinds import CONFIG_MAPS
@@ -9,6 +10,7 @@ from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.kube.errors import ApiError
 from stromboli.scheduler.actions import ACTIONS
+from stromboli.scheduler.core.plugin import Plugin
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
 from stromboli.scheduler.plugins import built_in
 from stromboli.scheduler.policy_file import Known, parse
@@ -16,7 +18,24 @@ from stromboli.scheduler.policy_file import Known, parse
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
 """Where the chart keeps the policy file (spec 08 section 6), when it is installed under its usual name."""
 BUILT_IN = "the built-in policy"
-PLUGINS = built_in().factories
+PLUGIN_GROUP = "stromboli.scheduler.plugins"
+"""Entry-point group under which installed packages offer plugins, to the scheduler and to us."""
+
+
+def _plugins() -> dict[str, type[Plugin]]:
+    """The plugins of the tree and of installed packages; one that cannot be loaded counts as not known."""
+    found = dict(built_in().factories)
+    for entry in entry_points(group=PLUGIN_GROUP):
+        try:
+            plugin = entry.load()
+        except Exception:  # somebody else's package must not keep ours from working
+            continue
+        if isinstance(plugin, type) and issubclass(plugin, Plugin):
+            found[entry.name] = plugin
+    return found
+
+
+PLUGINS = _plugins()
 
 
 def known() -> Known:

@@ -107,4 +107,4 @@ def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, key: str) -> Pr
 def _why(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Explanation:
     priorities = list(snapshot.of(core.PriorityClass))
     group = members.pod_group(job, priorities, snapshot.taken)
-    return explain(Facts(job, snapshot.with_objects(group), policy, ""))
+    return explain(Facts(job, snapshot.with_objects(group), policy))

@@ -37,7 +37,7 @@ def explain_job(invocation: Invocation) -> None:
             found = from_conditions(job, _group_of(api, job))
             missing: tuple[str, ...] = (str(error),)
         else:
-            found = explain(Facts(job, snapshot, policy, policy_name, _events(api, namespace, json.key_of(job)[1])))
+            found = explain(Facts(job, snapshot, policy, _events(api, namespace, json.key_of(job)[1])))
             missing = snapshot.missing
     if form in ("json", "yaml"):
         show_one(invocation, found.to_wire(), form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +108,7 @@ class Listing:
             layout = Layout(self.columns(form == "wide"), found if self.size_by_all else kept)
             self._show_table(invocation, layout, found, kept, watching=watching)
         if watching:
-            self._follow(invocation, api, layout, form, version)
+            self._follow(invocation, api, _Follower(invocation, layout, form, kept), version)
 
     def _show_documents(self, invocation: Invocation, kept: list[JsonObject], form: str, *, watching: bool) -> None:
         if form == "name" or watching:
@@ -132,26 +133,45 @@ class Listing:
         for obj in kept:
             invocation.say(layout.row(obj))
 
-    def _follow(self, invocation: Invocation, api: Api, layout: Layout | None, form: str, version: str) -> None:
-        """Print each object that changes; a row that looks as before is not repeated."""
-        shown: dict[tuple[str, str], str] = {}
+    def _follow(self, invocation: Invocation, api: Api, follower: _Follower, version: str) -> None:
+        """Print each object that changes, for ever."""
         while True:
             try:
-                for type_, obj in api.watch(self.kind, self.namespace, version):
-                    version = json.resource_version_of(obj) or version
-                    if type_ == "BOOKMARK" or not self.keep(obj):
-                        continue
-                    whole = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj}
-                    text = layout.row(whole) if layout else ""
-                    if layout and shown.get(json.key_of(obj)) == text and type_ != "DELETED":
-                        continue
-                    shown[json.key_of(obj)] = text
-                    if layout:
-                        invocation.say(text)
-                    else:
-                        show_one(invocation, whole, form)
+                watch = api.watch(self.kind, self.namespace, version, label_selector=self.label_selector)
+                with closing(watch) as events:
+                    for type_, obj in events:
+                        version = json.resource_version_of(obj) or version
+                        if type_ != "BOOKMARK" and self.keep(obj):
+                            follower.see({"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj}, type_)
             except Gone:
-                version = api.snapshot(self.kind, self.namespace)[1]
+                found, version = api.snapshot(self.kind, self.namespace, label_selector=self.label_selector)
+                for obj in found:
+                    if self.keep(obj):
+                        follower.see(obj)
+
+
+class _Follower:
+    """Prints objects as they change; a row that looks as before is not repeated."""
+
+    def __init__(self, invocation: Invocation, layout: Layout | None, form: str, shown: Sequence[JsonObject]) -> None:
+        self._invocation = invocation
+        self._layout = layout
+        self._form = form
+        self._shown = {json.key_of(obj): self._look(obj) for obj in shown}
+
+    def see(self, obj: JsonObject, type_: str = "MODIFIED") -> None:
+        """Print the object if it looks otherwise than before, or is gone."""
+        look = self._look(obj)
+        if self._shown.get(json.key_of(obj)) == look and type_ != "DELETED":
+            return
+        self._shown[json.key_of(obj)] = look
+        if self._layout is None:
+            show_one(self._invocation, obj, self._form)
+        else:
+            self._invocation.say(self._layout.row(obj))
+
+    def _look(self, obj: JsonObject) -> str:
+        return self._layout.row(obj) if self._layout else json.resource_version_of(obj)
 
 
 def existing(api: Api, kind: Kind, name: str, namespace: str | None = None) -> JsonObject | None:

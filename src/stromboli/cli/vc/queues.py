@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 
 from stromboli.api.kinds import POD_GROUPS, QUEUES
 from stromboli.cli.commanding.api import Api
@@ -152,16 +153,17 @@ class _Table:
     def follow(self, queues: Iterable[JsonObject], version: str) -> None:
         """Rows that change, for ever."""
         known = {json.key_of(queue): queue for queue in queues}
-        for kind, type_, obj in changes(self._api, [(QUEUES, version), (POD_GROUPS, self._version)]):
-            store = known if kind is QUEUES else self._groups
-            if type_ == "DELETED":
-                store.pop(json.key_of(obj), None)
-            else:
-                store[json.key_of(obj)] = obj
-            self._counts.clear()
-            self._counts.update(count(self._groups.values()))
-            for queue in known.values():
-                self._row(queue)
+        with closing(changes(self._api, [(QUEUES, version), (POD_GROUPS, self._version)])) as stream:
+            for kind, type_, obj in stream:
+                store = known if kind is QUEUES else self._groups
+                if type_ == "DELETED":
+                    store.pop(json.key_of(obj), None)
+                else:
+                    store[json.key_of(obj)] = obj
+                self._counts.clear()
+                self._counts.update(count(self._groups.values()))
+                for queue in known.values():
+                    self._row(queue)
 
     def _row(self, queue: JsonObject) -> None:
         name, text = json.key_of(queue)[1], self._layout.row(queue)
