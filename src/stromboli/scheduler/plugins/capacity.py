@@ -166,7 +166,7 @@ class Capacity(Plugin):
 
     def _allocatable(self, queue: Queue, task: Task) -> bool:
         account = self._usable(queue)
-        if account is None or self._claimants.outrank(account, task, self._accounts):
+        if account is None or self._claimants.outrank(account, task):
             return False
         claims = self._claims.of(task) if self._options.devices and task.shape.pod.spec.resource_claims else {}
         return all(above.devices.admits(claims) and _has_room(above, task) for above in account.line)

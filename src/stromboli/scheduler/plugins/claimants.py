@@ -7,7 +7,6 @@ that was made for it, a queue gets nothing beyond what it deserves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.scheduler.core.columns import EPSILON, PODS
@@ -26,16 +25,12 @@ class Claimants:
         self._view = view
         self._waiting: list[Task] | None = None
 
-    def outrank(self, account: Account, task: Task, accounts: Mapping[str, Account]) -> bool:
-        """Whether the task would take its queue beyond what it deserves while another queue's waits within its own."""
-        if _within(account, task):
+    def outrank(self, account: Account, task: Task) -> bool:
+        """Whether the task would take its queue beyond what it deserves while room is kept for another queue's task."""
+        if task.nominated_node or _within(account, task):
             return False
         return any(
-            other.status == TaskStatus.PENDING
-            and other.job is not None
-            and other.job.queue_name != account.name
-            and (theirs := accounts.get(other.job.queue_name)) is not None
-            and _within(theirs, other)
+            other.status == TaskStatus.PENDING and other.job is not None and other.job.queue_name != account.name
             for other in self._all()
         )
 
@@ -46,9 +41,17 @@ class Claimants:
                 for job in self._view.unsettled()
                 if job.counts[TaskStatus.PENDING]
                 for task in job.tasks.values()
-                if task.nominated_node and task.status == TaskStatus.PENDING
+                if task.nominated_node and task.status == TaskStatus.PENDING and self._has_room(task)
             ]
         return self._waiting
+
+    def _has_room(self, task: Task) -> bool:
+        """Whether the node still has, or will have, the room: nothing is kept for what cannot come true."""
+        node = self._view.nodes_by_name.get(task.nominated_node)
+        if node is None or node.row < 0:
+            return False
+        future = self._view.nodes.future[node.row]
+        return all(amount < future[column] + EPSILON for column, amount in task.shape.row_request)
 
 
 def _within(account: Account, task: Task) -> bool:

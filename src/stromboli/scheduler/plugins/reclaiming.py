@@ -1,14 +1,17 @@
 """Whom a queue may take resources from, as capacity sees it (spec 06 section 10.5).
 
-One rule is added to those of the original, so that reclaiming comes to an end: nobody is evicted when the victim's
-queue would fall below what it deserves of something of which the reclaimer's queue would then have more than it
-deserves. The two would only change places.
+One rule is added to those of the original, so that reclaiming comes to an end. Where the reclaimer's queue, and every
+ancestor through which it may reclaim, would have more of something than it deserves, the victim's queue must still be
+the better off of the two after the eviction, as measured by what each deserves. Otherwise the two would only change
+places, and soon change them back. Resources that none of them names are not looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, PODS, Floats
 from stromboli.scheduler.core.plugin import Victims, Vote
@@ -70,12 +73,28 @@ class Reclaiming:
                 return False
         elif not exceeds(has, theirs, task.request):
             return False
-        if _would_change_places(has - task.request, theirs, mine.allocated + reclaimer.request, mine, task.request):
+        if self._would_change_places(has - task.request, theirs, reclaimer, mine, task.request):
             return False
         return all(
             is_immediate(task, above) or exceeds(held.of(above), above, task.request)
             for above in self._checked(theirs, mine)
         )
+
+    def _would_change_places(
+        self, left: Floats, theirs: Account, reclaimer: Task, mine: Account, request: Floats
+    ) -> bool:
+        """Whether the reclaimer would have too much of something that changes hands, and more than the victim keeps."""
+        line = (mine, *self._near(mine))
+        greedy = (request > 0.0) & np.any([account.deserves for account in line], axis=0)
+        greedy[PODS] = False
+        for account in line:
+            greedy &= account.allocated + reclaimer.request > account.deserved + EPSILON
+        if not greedy.any():
+            return False
+        taken = mine.allocated + reclaimer.request
+        nothing_due = (theirs.deserved < EPSILON) & (mine.deserved < EPSILON)
+        worse_off = np.where(nothing_due, left < taken, _part(left, theirs) < _part(taken, mine))
+        return bool((greedy & worse_off).any())
 
     def _near(self, account: Account) -> list[Account]:
         return [above for above in account.line[1 : 1 + self._level] if above.name != ROOT]
@@ -132,7 +151,7 @@ def _guaranteed(account: Account, left: Floats) -> bool:
     return bool((account.guarantee < left + EPSILON).all())
 
 
-def _would_change_places(left: Floats, theirs: Account, taken: Floats, mine: Account, request: Floats) -> bool:
-    loses = (request > 0.0) & (left + EPSILON < theirs.deserved)
-    loses[PODS] = False
-    return bool((loses & (taken > mine.deserved + EPSILON)).any())
+def _part(amount: Floats, account: Account) -> Floats:
+    """Amounts as parts of what is deserved; infinite where nothing is."""
+    due = account.deserved
+    return np.divide(amount, due, out=np.full_like(due, np.inf), where=due >= EPSILON)
