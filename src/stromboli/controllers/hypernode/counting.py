@@ -30,13 +30,24 @@ def _selected(selector: MemberSelector | None, nodes: list[Node]) -> Iterator[st
         return
     if selector.exact_match is not None and selector.exact_match.name:
         yield selector.exact_match.name
-    yield from (node.name for node in nodes if _matches(selector, node))
+    if selector.regex_match is not None:
+        found = finder(selector.regex_match.pattern)
+        yield from (node.name for node in nodes if found(node.name))
+    if _has_labels(selector):
+        yield from (node.name for node in nodes if _labels_match(selector, node))
 
 
 def _matches(selector: MemberSelector, node: Node) -> bool:
     if selector.regex_match is not None and finder(selector.regex_match.pattern)(node.name):
         return True
+    return _has_labels(selector) and _labels_match(selector, node)
+
+
+def _has_labels(selector: MemberSelector) -> bool:
+    """Whether there is a label selector that selects something; an empty one does not."""
     labels = selector.label_match
-    if labels is None or not (labels.match_labels or labels.match_expressions):
-        return False
-    return matches_selector(labels, node.metadata.labels, absent=False)
+    return labels is not None and bool(labels.match_labels or labels.match_expressions)
+
+
+def _labels_match(selector: MemberSelector, node: Node) -> bool:
+    return matches_selector(selector.label_match, node.metadata.labels, absent=False)
