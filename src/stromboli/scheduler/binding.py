@@ -49,6 +49,10 @@ class PreBinder(Protocol):
         """Undo what ``pre_bind`` did: the pod is not bound after all. Never raises."""
         ...
 
+    async def settle(self, bind: Bind) -> None:
+        """The pod is bound, as far as is known: give back what was only held meanwhile. Never raises."""
+        ...
+
 
 class PreBinders:
     """Several pre-binders as one: in order, and rolled back in reverse order (spec 04 section 19)."""
@@ -78,6 +82,12 @@ class PreBinders:
         for each in reversed(self._pre_binders):
             if each.needs(bind):
                 await each.roll_back(bind)
+
+    async def settle(self, bind: Bind) -> None:
+        """All that the pod needed, the last first."""
+        for each in reversed(self._pre_binders):
+            if each.needs(bind):
+                await each.settle(bind)
 
 
 class BindOutcomes(Protocol):
@@ -165,7 +175,9 @@ class Binder:
                 await self._not_prepared(order, PreBindError(f"{type(error).__name__}: {error}"))
             else:
                 self._outcomes.prepared(order.bind, self._clock.monotonic() - started)
-                if not await self._bind(order):
+                if await self._bind(order):
+                    await pre_binder.settle(order.bind)
+                else:
                     await pre_binder.roll_back(order.bind)
             self._slow.task_done()
 

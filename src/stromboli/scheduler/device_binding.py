@@ -65,6 +65,9 @@ class DeviceBinder:
         for grant in reversed(bind.extension.devices if bind.extension is not None else ()):
             await self._release(bind.task, grant)
 
+    async def settle(self, bind: Bind) -> None:
+        """Nothing is held but what the pod keeps."""
+
     async def _write(self, task: TaskRef, grant: DeviceGrant) -> None:
         if grant.allocation is not None:
             await self._change(task.namespace, grant, protected)

@@ -39,6 +39,7 @@ from stromboli.scheduler.gating import GateRemover
 from stromboli.scheduler.measuring import Measuring
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.node_loads import Loads
+from stromboli.scheduler.node_locking import NodeLocks
 from stromboli.scheduler.options import Environment, Options
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.registering import Registry
@@ -100,7 +101,7 @@ class Scheduler:
         events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
         self._resync = Resync(client, self, clock=clock)
         volumes = VolumeBinder(client, self.mirror, timeout=self._volume_timeout, clock=clock)
-        pre_binders = PreBinders(volumes, DeviceBinder(client))
+        pre_binders = PreBinders(volumes, DeviceBinder(client), NodeLocks(client, clock=clock))
         self._binder = Binder(
             client, self, conditions, events, pre_binder=pre_binders, batch=environment.bind_batch, clock=clock
         )

@@ -72,6 +72,9 @@ class VolumeBinder:
     async def roll_back(self, bind: Bind) -> None:
         """Nothing: volumes once bound stay with their claims, and are there when the pod is tried again."""
 
+    async def settle(self, bind: Bind) -> None:
+        """Nothing is held but what the pod keeps."""
+
     def _claims(self, task: Task) -> PodClaims:
         claims = volumes.claims_of(
             task.namespace, task.name, task.uid, task.shape.pod.spec.volumes, self._mirror.objects

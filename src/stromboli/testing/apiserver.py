@@ -277,6 +277,10 @@ class FakeApiServer:
             if (wanted and wanted != json.uid_of(pod)) or bound:
                 raise refuse(409, "Conflict", f'Operation cannot be fulfilled on pods/binding "{target.name}"')
             pod.setdefault("spec", {})["nodeName"] = obj["target"]["name"]
+            for part in ("annotations", "labels"):  # which a Binding may bring along
+                given = (obj.get("metadata") or {}).get(part)
+                if given:
+                    pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **given}
             self.memory.replace(target.resource, key, pod, dry_run=target.dry_run)
         elif target.subresource == "eviction":
             if not target.dry_run:
