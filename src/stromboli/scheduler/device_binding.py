@@ -68,6 +68,9 @@ class DeviceBinder:
     async def settle(self, bind: Bind) -> None:
         """Nothing is held but what the pod keeps."""
 
+    async def settle(self, bind: Bind) -> None:
+        """Nothing is held for the time of the bind alone."""
+
     async def _write(self, task: TaskRef, grant: DeviceGrant) -> None:
         if grant.allocation is not None:
             await self._change(task.namespace, grant, protected)

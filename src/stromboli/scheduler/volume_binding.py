@@ -75,6 +75,9 @@ class VolumeBinder:
     async def settle(self, bind: Bind) -> None:
         """Nothing is held but what the pod keeps."""
 
+    async def settle(self, bind: Bind) -> None:
+        """Nothing is held for the time of the bind alone."""
+
     def _claims(self, task: Task) -> PodClaims:
         claims = volumes.claims_of(
             task.namespace, task.name, task.uid, task.shape.pod.spec.volumes, self._mirror.objects

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from stromboli.api import core, kinds
 from stromboli.api.core import ObjectMeta
 from stromboli.kube.json import JsonObject
+from stromboli.scheduler import volume_binding
+from stromboli.scheduler.binding import PreBindError
 from stromboli.scheduler.core import volumes
+from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.objects import ClusterObjects
+from stromboli.scheduler.core.results import Bind, TaskRef
 from stromboli.scheduler.core.volumes import VolumeProblem
+from stromboli.scheduler.volume_binding import VolumeBinder
+from stromboli.testing import builders
 from stromboli.testing.builders import node
+from stromboli.testing.clocks import FakeClock
+from tests.scheduler.core.worlds import world
 from tests.scheduler.shell.stage import Stage, gang
 
 LOCAL = core.StorageClass(
@@ -203,12 +213,18 @@ def put_claim(stage: Stage, class_: str) -> None:
 
 def put_pod(stage: Stage) -> None:
     """A gang of one whose pod uses the claim."""
+    put_pods(stage, 1)
+
+
+def put_pods(stage: Stage, size: int) -> None:
+    """A gang whose pods all use the claim."""
     stage.put(node("n1").offer(cpu=4, memory="8Gi").label(host="n1"))
-    stage.put(*gang("job", 1))
-    pod = stage.pod("job-0")
-    spec = {**pod["spec"], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
-    stage.server.remove(kinds.PODS, "job-0", "ns")
-    stage.server.put(kinds.PODS, {**pod, "spec": spec})
+    stage.put(*gang("job", size))
+    for index in range(size):
+        pod = stage.pod(f"job-{index}")
+        spec = {**pod["spec"], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+        stage.server.remove(kinds.PODS, f"job-{index}", "ns")
+        stage.server.put(kinds.PODS, {**pod, "spec": spec})
 
 
 def the_claim(stage: Stage) -> JsonObject:
@@ -264,3 +280,92 @@ async def test_pod_whose_claim_cannot_be_served_is_told_why_and_frees_its_place(
     assert condition is not None
     assert volumes.NO_VOLUME in condition["message"]
     assert stage.bound("job") == 0
+
+
+async def test_pods_that_share_a_claim_wait_for_it_together(stage: Stage) -> None:
+    stage.server.put(kinds.STORAGE_CLASSES, dict(core.to_builtins(LOCAL)))
+    stage.server.put(kinds.PERSISTENT_VOLUMES, dict(core.to_builtins(volume(on="n1"))))
+    put_claim(stage, "local")
+    put_pods(stage, 3)
+    await stage.start()
+    await stage.until(lambda: stage.server.get(kinds.PERSISTENT_VOLUMES, "pv")["spec"].get("claimRef"), "reserved")
+    complete(stage)
+    await stage.until(lambda: stage.bound("job") == 3)
+    assert len(stage.server.called("patch", kinds.PERSISTENT_VOLUMES, "pv")) == 1
+    assert not stage.events("FailedScheduling")
+
+
+@dataclass
+class Waiting:
+    """A bind that waits for the claim of a pod, by a clock that the test moves."""
+
+    stage: Stage
+    mirror: Mirror
+    clock: FakeClock
+    binding: asyncio.Task[None]
+
+    @classmethod
+    async def begun(cls, stage: Stage, *objects: core.Object) -> Waiting:
+        """The pod of a one-pod gang on n1, and everything the API server and the mirror know of volumes."""
+        user = builders.pod("p").group("job").on("n1", "Pending").build()
+        spec = msgspec.structs.replace(user.spec, volumes=DATA)
+        user = msgspec.structs.replace(user, spec=spec)
+        mirror, clock = world(node("n1").label(host="n1").build(), user, objects), FakeClock()
+        for obj in objects:
+            stage.server.put(KINDS[type(obj)], dict(core.to_builtins(obj)))
+        binder = VolumeBinder(stage.client, mirror, clock=clock, timeout=lambda: 30.0)
+        bind = Bind(TaskRef("ns", "p", user.uid, "ns/job"), "n1")
+        waiting = cls(stage, mirror, clock, asyncio.create_task(binder.pre_bind(bind)))
+        await stage.until(lambda: clock.sleepers, "waiting")
+        return waiting
+
+    async def sees(self, *objects: core.Object) -> None:
+        """The watch shows these, and a second goes by."""
+        for obj in objects:
+            self.mirror.apply_object(obj)
+        await self.clock.advance(volume_binding.POLL_SECONDS)
+
+    async def failure(self) -> str:
+        """How it ended."""
+        await self.stage.until(self.binding.done, "the end")
+        error = self.binding.exception()
+        assert isinstance(error, PreBindError)
+        return str(error)
+
+
+KINDS: dict[type[core.Object], kinds.Kind] = {
+    core.StorageClass: kinds.STORAGE_CLASSES,
+    core.PersistentVolume: kinds.PERSISTENT_VOLUMES,
+    core.PersistentVolumeClaim: kinds.PERSISTENT_VOLUME_CLAIMS,
+}
+
+
+async def test_a_volume_that_loses_its_claim_again_fails_the_bind(stage: Stage) -> None:
+    waiting = await Waiting.begun(stage, LOCAL, claim(), volume(on="n1"))
+    await waiting.sees(volume(on="n1"))
+    await waiting.sees(volume(on="n1", taken_by="data"))
+    assert not waiting.binding.done()
+    await waiting.sees(volume(on="n1"))
+    assert await waiting.failure() == 'binding volumes: ClaimRef got reset for pv "pv"'
+
+
+@pytest.mark.parametrize("afterwards", ["", "n2"])
+async def test_a_node_that_is_not_selected_any_more_fails_the_bind(stage: Stage, afterwards: str) -> None:
+    waiting = await Waiting.begun(stage, DYNAMIC, claim(class_="fast"))
+    await waiting.sees(claim(class_="fast", annotations={volumes.SELECTED_NODE: "n1"}))
+    assert not waiting.binding.done()
+    await waiting.sees(claim(class_="fast", annotations={volumes.SELECTED_NODE: afterwards} if afterwards else {}))
+    assert await waiting.failure() == 'binding volumes: provisioning failed for PVC "data"'
+
+
+async def test_a_claim_that_gets_a_volume_elsewhere_fails_the_bind(stage: Stage) -> None:
+    waiting = await Waiting.begun(stage, DYNAMIC, claim(class_="fast"))
+    await waiting.sees(volume(on="n2"), claim(class_="fast", volume="pv", annotations={volumes.BIND_COMPLETED: "yes"}))
+    assert await waiting.failure() == 'binding volumes: pv "pv" node affinity doesn\'t match node "n1"'
+
+
+async def test_a_claim_that_is_never_bound_is_not_waited_for_without_end(stage: Stage) -> None:
+    waiting = await Waiting.begun(stage, DYNAMIC, claim(class_="fast"))
+    for _ in range(31):
+        await waiting.sees()
+    assert await waiting.failure() == "binding volumes: timed out after 30 s waiting for claims data"
