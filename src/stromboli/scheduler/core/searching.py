@@ -231,8 +231,7 @@ class Evaluation:
                 numbers = self._rate(score, imagined)
                 if numbers is not None:
                     local += numbers
-            idle = (self._nodes.idle[np.ix_(imagined, self._columns)] > self._needed).all(axis=1)
-            future = (self._nodes.future[np.ix_(imagined, self._columns)] > self._needed).all(axis=1)
+            idle, future = self._suffice(self._nodes.idle, imagined), self._suffice(self._nodes.future, imagined)
         best_idle = np.where(allowed & future & idle, local, _IMPOSSIBLE)
         best_future = np.where(allowed & future & ~idle, local, _IMPOSSIBLE)
         answers = (allowed, local, idle, future, best_idle, best_future)
@@ -303,9 +302,15 @@ class Evaluation:
                     rated.uneven = _differ(rated.raw)
 
     def _fit(self, rows: Rows) -> None:
-        at = np.ix_(rows, self._columns)
-        self.fits_idle[rows] = (self._nodes.idle[at] > self._needed).all(axis=1)
-        self.fits_future[rows] = (self._nodes.future[at] > self._needed).all(axis=1)
+        self.fits_idle[rows] = self._suffice(self._nodes.idle, rows)
+        self.fits_future[rows] = self._suffice(self._nodes.future, rows)
+
+    def _suffice(self, amounts: Floats, rows: Rows) -> Bools:
+        """Where there is enough of everything; column by column, for there are few of them and many rows."""
+        enough = np.ones(len(rows), dtype=bool)
+        for column, needed in zip(self._shape.compared, self._needed.tolist(), strict=True):
+            enough &= amounts[rows, column] > needed
+        return enough
 
     def _rank(self, rows: Rows) -> None:
         # Idle resources may be promised to tasks that wait: what counts first is what will be left.

@@ -125,11 +125,11 @@ class NodeOrder(Plugin):
         if not any(request[column] > 0.0 for column in columns):
             return None
         nodes = self._view.nodes
-        room = nodes.allocatable[rows][:, columns]
-        taken = nodes.requested[rows][:, columns] + request[columns]
+        room = np.array([nodes.allocatable[rows, column] for column in columns])
+        taken = np.array([nodes.requested[rows, column] + request[column] for column in columns])
         has = room > 0.0
         fractions = np.minimum(np.divide(taken, room, out=np.zeros_like(room), where=has), 1.0)
-        return self._weighted("balancedresource", np.trunc((1.0 - deviation(fractions, has)) * MAX_SCORE))
+        return self._weighted("balancedresource", np.trunc((1.0 - deviation(fractions.T, has.T)) * MAX_SCORE))
 
     def _node_affinity(self, task: Task, rows: Rows) -> Floats | None:
         affinity = task.shape.pod.spec.affinity
@@ -182,6 +182,9 @@ def fewest_first(counts: Floats) -> Floats:
 
 def deviation(fractions: Floats, has: np.typing.NDArray[np.bool_]) -> Floats:
     """Per row the spread of the fractions that count: half the distance of two, the standard deviation of more."""
+    if fractions.shape[1] == 2:
+        halves: Floats = np.abs(fractions[:, 0] - fractions[:, 1]) / 2.0
+        return np.where(has[:, 0] & has[:, 1], halves, 0.0)
     count = has.sum(axis=1)
     mean = np.divide(fractions.sum(axis=1), count, out=np.zeros(len(count)), where=count > 0)
     squares = np.where(has, (fractions - mean[:, None]) ** 2, 0.0).sum(axis=1)
