@@ -59,7 +59,7 @@ def _wrap(container: Any, key: Any, dice: random.Random) -> None:
 
 
 def _repeat(container: Any, key: Any, dice: random.Random) -> None:
-    count = dice.choice((2, 20, 200))
+    count = dice.choice((2, 20, 60))
     container[key] = [container[key]] * count if dice.random() < 0.5 else str(container[key])[:200] * count
 
 

@@ -7,16 +7,18 @@ origin come from the number of the case alone, so that a case can be run again.
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import random
 import resource
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
 import orjson
+import pytest
 from e2e.corpus import topics
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,6 +28,7 @@ from stromboli.kube.errors import BadRequest, Invalid, ServerError
 from stromboli.telemetry.listening import Address, listening
 from stromboli.telemetry.metrics import Metrics
 from stromboli.webhooks import reviews
+from stromboli.webhooks.__main__ import GARBAGE_THRESHOLDS
 from stromboli.webhooks.admission_configuration import parse as parse_groups
 from stromboli.webhooks.context import Settings
 from stromboli.webhooks.endpoints import ENDPOINTS, Endpoint
@@ -35,7 +38,7 @@ from stromboli.webhooks.reviews import BadReview
 from stromboli.webhooks.serving import Admission, ReviewMetrics, application
 from stromboli.webhooks.shapes import JsonObject
 from tests.webhooks import mutations
-from tests.webhooks.building import cluster, context_of, queue, request
+from tests.webhooks.building import cluster, context_of, queue, request, review
 
 BY_HYPOTHESIS: Final = 1_000
 INJURED: Final = 7_500
@@ -52,6 +55,15 @@ KNOWN: Final = cluster(
     queue("loop-b", parent="loop-a"),
     queue("loop-c", parent="loop-c"),
 )
+
+
+@pytest.fixture(autouse=True)
+def garbage_as_in_the_process() -> Iterator[None]:
+    """Collect garbage as rarely as the process does; the default would look through all of pytest's objects too."""
+    before = gc.get_threshold()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    yield
+    gc.set_threshold(*before)
 
 
 class Judge:
@@ -129,6 +141,36 @@ async def test_real_reviews_with_injuries_are_answered_at_once() -> None:
     assert answered > INJURED // 2
     assert refused > INJURED // 20
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024 < GROWTH_MIB
+
+
+AT_THE_LIMIT = {
+    "an object of nothing but lists": b'{"spec": [' + b"[]," * 300_000 + b"[]]}",
+    "tasks without anything": b'{"spec": {"tasks": [' + b"{}," * 900_000 + b"{}]}}",
+    "as many tasks as are read": b'{"spec": {"tasks": [' + b"{}," * 9_990 + b"{}]}}",
+    "containers without anything": b'{"spec": {"tasks": [{"template": {"spec": {"containers": ['
+    + b"{}," * 90_000
+    + b"{}]}}}]}}",
+    "a zone that goes on": b'{"spec": {"schedule": "* * * * *", "timeZone": "' + b"a/" * 1_500_000 + b'"}}',
+    "a quantity that goes on": b'{"spec": {"capability": {"cpu": "' + b"9" * 3_000_000 + b'"}}}',
+    "a hierarchy that goes on": b'{"metadata": {"annotations": {"volcano.sh/hierarchy": "'
+    + b"a/" * 700_000
+    + b'", "volcano.sh/hierarchy-weights": "'
+    + b"1/" * 700_000
+    + b'"}}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_THE_LIMIT)
+async def test_the_largest_and_worst_object_costs_little_and_its_answer_is_small(name: str) -> None:
+    for endpoint in ENDPOINTS:
+        body = review(request(endpoint.path, {"put": "here"})).replace(b'{"put":"here"}', AT_THE_LIMIT[name])
+        spent = time.process_time()
+        try:
+            answer = await admission(random.Random(0)).review(endpoint, body)
+        except BadReview:
+            continue
+        assert len(answer) < 2 * reviews.MAX_BYTES
+        assert time.process_time() - spent < CPU_SECONDS, endpoint.path
 
 
 # Over HTTP

@@ -111,7 +111,7 @@ def test_a_change_is_refused(name: str) -> None:
 def test_a_refused_change_names_the_field() -> None:
     new = stored()
     new["spec"]["queue"] = "other"
-    assert [error.field for error in decide("/jobs/validate", new, stored()).errors] == ["spec.queue"]
+    assert [error.path for error in decide("/jobs/validate", new, stored()).errors] == ["spec.queue"]
 
 
 def test_a_partitioned_task_cannot_be_scaled() -> None:
@@ -122,10 +122,17 @@ def test_a_partitioned_task_cannot_be_scaled() -> None:
     assert verdict.message == "'Replicas' are not equal to TotalPartitions*PartitionSize in task: a, job: sample"
 
 
-def test_the_first_fault_is_told_alone() -> None:
+def test_the_message_says_the_first_fault_and_the_causes_name_all() -> None:
     new = stored()
     first_task(new).update(replicas=-1, name="z")
-    assert len(decide("/jobs/validate", new, stored()).errors) == 1
+    verdict = decide("/jobs/validate", new, stored())
+    assert verdict.message == "'replicas' must be >= 0 in task: z"
+    assert [error.path for error in verdict.errors] == [
+        "spec.tasks[0].replicas",
+        "spec.tasks[0].minAvailable",
+        "spec.minAvailable",
+        "spec.tasks",
+    ]
 
 
 def stored_of(manifest: JsonObject) -> JsonObject:

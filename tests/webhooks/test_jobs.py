@@ -141,12 +141,12 @@ REFUSED = {
     "an unknown event": Case(
         job(policies=[{"event": "Nope", "action": "AbortJob"}]),
         policy_block('spec.policies: Invalid value: "Nope": invalid policy event'),
-        ["spec.policies"],
+        ["spec.policies[0]"],
     ),
     "an internal action": Case(
         job(task(policies=[{"event": "PodFailed", "action": "SyncJob"}])),
         policy_block('spec.tasks.policies: Invalid value: "SyncJob": invalid policy action'),
-        ["spec.tasks[0].policies"],
+        ["spec.tasks[0].policies[0]"],
     ),
     "any event beside another": Case(
         job(policies=[{"event": "*", "action": "AbortJob"}, {"event": "PodFailed", "action": "AbortJob"}]),
@@ -231,7 +231,7 @@ def test_a_job_is_refused(case: Case) -> None:
     assert not verdict.allowed
     assert verdict.message == case.want
     if case.fields:
-        assert [error.field for error in verdict.errors] == case.fields
+        assert [error.path for error in verdict.errors if error.said] == case.fields
 
 
 ACCEPTED = {

@@ -336,3 +336,9 @@ def test_an_accepted_parent_never_makes_a_cycle(known: KnownCluster, name: str, 
         assert above not in seen
         seen.add(above)
         above = after[above].spec.parent
+
+
+def test_a_stored_queue_whose_amounts_cannot_be_read_stays_editable() -> None:
+    stored = queue("old", capability={"cpu": "lots"})
+    verdict = decide("/queues/validate", {**stored, "spec": {**stored["spec"], "capability": {"cpu": "4"}}}, stored)
+    assert verdict.allowed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -10,6 +11,8 @@ from stromboli.process import flags, running
 from stromboli.webhooks.options import Options
 from stromboli.webhooks.processing import PROGRAM, serve
 
+GARBAGE_THRESHOLDS: Final = (50_000, 20, 50)
+"""Reviews are trees, not circles: looking for garbage after every 700 objects would only hold large ones up."""
 CLEAN_UP_SECONDS: Final = 5.0
 """What remains to be done when the reviews in flight have had their time."""
 
@@ -22,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except flags.FlagError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 1
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     stop_seconds = options.graceful_shutdown_time + CLEAN_UP_SECONDS
     return running.run(PROGRAM, lambda: serve(options), stop_seconds=stop_seconds)
 

@@ -16,6 +16,8 @@ from stromboli.webhooks.naming import qualified_name_faults
 from stromboli.webhooks.shapes import CronJob, JsonObject, read
 
 LONGEST_NAME: Final = 52
+LONGEST_ZONE: Final = 255
+"""Zones are files; there is none of a longer name."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
@@ -46,12 +48,12 @@ def _zone_faults(zone: str | None) -> Iterator[FieldError]:
     if not zone:
         yield sentence(field, " timeZone must be nil or non-empty string, got empty string")
         return
-    for part in zone.split("/"):
+    for part in zone[:LONGEST_ZONE].split("/"):
         if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
             yield sentence(field, " unknown timeZone")
     if zone.lower() == "local":
         yield sentence(field, " timeZone can't be Local, and must be defined in https://www.iana.org/time-zones")
-    elif ".." in zone.split("/") or not _is_zone(posixpath.normpath(zone)):
+    elif ".." in zone.split("/") or len(zone) > LONGEST_ZONE or not _is_zone(posixpath.normpath(zone)):
         # Zones are files to the original, and ``Asia/./Tokyo`` or ``Asia//Tokyo`` are the same file as ``Asia/Tokyo``.
         yield sentence(field, " invalid timeZone", Reason.NOT_FOUND)
 

@@ -7,15 +7,19 @@ endpoint are sentences of their own. Both keep field and reason, which the clien
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from typing import Final, TypeAlias
 
 Value: TypeAlias = str | int | float | bool | None | list[object] | dict[str, object]
 
 MAX_CAUSES: Final = 50
 """A tenant's object may have thousands of faults; the answer does not."""
+
+MAX_FAULTS: Final = 1000
+"""No more are looked for: their texts alone are longer than any answer."""
 
 _ESCAPES: Final = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", '"': '\\"', "\\": "\\\\",
@@ -48,13 +52,27 @@ _WITHOUT_VALUE: Final = {Reason.REQUIRED, Reason.FORBIDDEN, Reason.TYPE_INVALID}
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault. ``sentence``, where given, is what the client reads instead of the formatted error."""
+    """One fault.
+
+    The wording and the order of messages are fixed by the endpoints, which often say the first fault of several, and
+    not always where it is. Causes have no such history: they name every fault, and its exact place.
+    """
 
     field: str
     reason: Reason
     value: Value = None
     detail: str = ""
     sentence: str | None = None
+    """What the client reads instead of the formatted error."""
+    place: str = ""
+    """Path of the field in the object, where ``field`` is only what messages call it."""
+    said: bool = True
+    """Whether the message says it; what is not said is a cause only."""
+
+    @property
+    def path(self) -> str:
+        """Where the fault is."""
+        return self.place or self.field
 
     @property
     def text(self) -> str:
@@ -120,6 +138,23 @@ def sentence(field: str, text: str, reason: Reason = Reason.INVALID) -> FieldErr
     return FieldError(field, reason, sentence=text)
 
 
+def unsaid(faults: Iterable[FieldError]) -> Iterator[FieldError]:
+    """The faults as causes that the message does not say."""
+    return (replace(fault, said=False) for fault in faults)
+
+
+def first_said(faults: Iterable[FieldError]) -> Iterator[FieldError]:
+    """The faults, of which the message says only the first."""
+    waiting = iter(faults)
+    yield from islice(waiting, 1)
+    yield from unsaid(waiting)
+
+
+def some(faults: Iterable[FieldError]) -> list[FieldError]:
+    """The first :data:`MAX_FAULTS`; the search ends there."""
+    return list(islice(faults, MAX_FAULTS))
+
+
 def concatenated(errors: Sequence[FieldError]) -> str:
     """All texts one after the other; separators are part of the sentences."""
     return "".join(error.text for error in errors)
@@ -137,11 +172,11 @@ def listed(errors: Sequence[FieldError]) -> str:
 
 
 def causes(errors: Sequence[FieldError]) -> list[dict[str, str]]:
-    """The errors as ``status.details.causes``, at most :data:`MAX_CAUSES` of them."""
+    """The errors, said or not, as ``status.details.causes``, at most :data:`MAX_CAUSES` of them."""
     return [
         {
             "reason": error.reason.value,
-            "field": error.field,
+            "field": error.path,
             "message": error.description if error.sentence is None else error.sentence.strip(),
         }
         for error in errors[:MAX_CAUSES]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stromboli.webhooks import patterns
 from stromboli.webhooks.context import Context, Operation
-from stromboli.webhooks.errors import FieldError, invalid
+from stromboli.webhooks.errors import FieldError, invalid, some
 from stromboli.webhooks.shapes import HyperNode, JsonObject, read
 
 
@@ -14,7 +15,7 @@ def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -
     """The faults of a HyperNode's members; other operations than create and update are always accepted."""
     if context.operation not in (Operation.CREATE, Operation.UPDATE):
         return []
-    return list(_member_faults(read(HyperNode, obj)))
+    return some(_member_faults(read(HyperNode, obj)))
 
 
 def _member_faults(node: HyperNode) -> Iterator[FieldError]:
@@ -22,9 +23,10 @@ def _member_faults(node: HyperNode) -> Iterator[FieldError]:
     if not members:
         # The empty index before the path is what clients have always seen.
         shown: list[object] | None = None if members is None else []
-        yield invalid("[].spec.members", shown, "member must have at least one member")
-    for member in members or ():
+        yield replace(invalid("[].spec.members", shown, "member must have at least one member"), place="spec.members")
+    for index, member in enumerate(members or ()):
         pattern = member.selector.regex_match.pattern if member.selector.regex_match else ""
         if pattern and (what := patterns.fault(pattern)):
             detail = f"member regexMatch pattern is invalid: error parsing regexp: {what}"
-            yield invalid("[].spec.members.selector.regexMatch.pattern", pattern, detail)
+            fault = invalid("[].spec.members.selector.regexMatch.pattern", pattern, detail)
+            yield replace(fault, place=f"spec.members[{index}].selector.regexMatch.pattern")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Final
 
-from stromboli.webhooks.errors import FieldError, duplicate, invalid, sentence
+from stromboli.webhooks.errors import FieldError, duplicate, invalid, sentence, unsaid
 from stromboli.webhooks.shapes import LifecyclePolicy
 
 ANY_EVENT: Final = "*"
@@ -18,35 +20,45 @@ ACTIONS: Final = tuple(
          "ResumeJob")
     )
 )  # fmt: skip
+_NOT_ALONE: Final = "if there's * here, no other policy should be here"
 _ALLOWED: Final = f" valid events are [{' '.join(EVENTS)}], valid actions are [{' '.join(ACTIONS)}];"
 
 
-def policy_faults(policies: Sequence[LifecyclePolicy], field: str, cause_field: str | None = None) -> list[FieldError]:
-    """One error for the whole list, or none; ``field`` is the path that stands in the text.
+def policy_faults(policies: Sequence[LifecyclePolicy], field: str, place: str | None = None) -> Iterator[FieldError]:
+    """One error whose text is for the whole list, and causes for further faults; none for good policies.
 
-    ``cause_field`` is the exact path where it differs (texts of task policies do not carry the task's index).
+    ``field`` is the path that stands in the text, ``place`` the exact one where it differs (texts of task policies do
+    not carry the task's index).
     """
-    faults = list(_faults(policies, field))
-    if not faults:
-        return []
-    count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
-    block = "".join(f"\t* {fault.text}\n" for fault in faults)
-    return [sentence(cause_field or field, f"{count} occurred:\n{block}\n{_ALLOWED}", faults[0].reason)]
-
-
-def _faults(policies: Sequence[LifecyclePolicy], field: str) -> Iterator[FieldError]:
-    """The faults of the first bad policy, then the rule that concerns all events together."""
     events: set[str] = set()
+    bad = _bad_policies(policies, field, place or field, events)
+    # The text is about the first bad policy, and about the events that came before it.
+    faults = list(islice(bad, 1))
+    if ANY_EVENT in events and len(events) > 1:
+        faults.append(replace(sentence(field, _NOT_ALONE), place=place or field))
+    if faults:
+        yield replace(faults[0], sentence=_block(faults))
+        yield from unsaid(faults[1:])
+        yield from unsaid(bad)
+
+
+def _block(faults: Sequence[FieldError]) -> str:
+    count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    lines = "".join(f"\t* {fault.text}\n" for fault in faults)
+    return f"{count} occurred:\n{lines}\n{_ALLOWED}"
+
+
+def _bad_policies(
+    policies: Sequence[LifecyclePolicy], field: str, place: str, events: set[str]
+) -> Iterator[FieldError]:
+    """The fault of each bad policy; ``events`` gathers those seen so far."""
     exit_codes: set[int] = set()
-    for policy in policies:
+    for index, policy in enumerate(policies):
         fault = (
             _form_fault(policy, field) or _event_fault(policy, field, events) or _code_fault(policy, field, exit_codes)
         )
         if fault:
-            yield fault
-            break
-    if ANY_EVENT in events and len(events) > 1:
-        yield sentence(field, "if there's * here, no other policy should be here")
+            yield replace(fault, place=f"{place}[{index}]")
 
 
 def _form_fault(policy: LifecyclePolicy, field: str) -> FieldError | None:

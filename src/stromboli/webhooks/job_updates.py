@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from stromboli.api import quantities
 from stromboli.webhooks import topologies
-from stromboli.webhooks.errors import FieldError, Reason, sentence
+from stromboli.webhooks.errors import FieldError, Reason, first_said, sentence, some
 from stromboli.webhooks.shapes import Job, JsonObject, Task, read
 
 FREE_OF_SPEC: Final = frozenset(("minAvailable", "priorityClassName"))
@@ -42,8 +42,8 @@ _PLAIN_FLAGS: Final = frozenset(
 
 
 def update_faults(obj: JsonObject, old: JsonObject, job: Job) -> list[FieldError]:
-    """The first fault of the change, or none."""
-    return list(_faults(obj, old, job))[:1]
+    """What is wrong with the change; the message says only the first."""
+    return some(first_said(_faults(obj, old, job)))
 
 
 def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
@@ -57,9 +57,8 @@ def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
     before = read(Job, old, "oldObject")
     if len(before.spec.tasks) != len(job.spec.tasks):
         yield sentence("spec.tasks", "job updates may not add or remove tasks", Reason.FORBIDDEN)
-    changed = changed_members(obj.get("spec", {}), old.get("spec", {}))
-    if changed:
-        yield sentence(f"spec.{changed[0]}", _FIXED_TEXT, Reason.FORBIDDEN)
+    for name in changed_members(obj.get("spec", {}), old.get("spec", {})):
+        yield sentence(f"spec.{name}", _FIXED_TEXT, Reason.FORBIDDEN)
 
 
 def _task_faults(task: Task, field: str, job: Job) -> Iterator[FieldError]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from itertools import chain
 from typing import Any, Final
 
 from stromboli.api import quantities
 from stromboli.webhooks import job_updates, topologies
 from stromboli.webhooks.context import DEFAULT_SCHEDULER, Context, Operation
-from stromboli.webhooks.errors import FieldError, Reason, sentence
+from stromboli.webhooks.errors import FieldError, Reason, first_said, not_found, sentence, some, unsaid
 from stromboli.webhooks.job_policies import policy_faults
 from stromboli.webhooks.job_updates import DEFAULT_MAX_RETRY
 from stromboli.webhooks.mpi import master_name
@@ -23,6 +24,8 @@ from stromboli.webhooks.shapes import Job, JsonObject, Task, Volume, read
 PLUGINS: Final = frozenset(("ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray"))
 NEED_SVC: Final = frozenset(("tensorflow", "mpi", "pytorch", "ray"))
 OPEN: Final = "Open"
+MOST_TASKS: Final = 10_000
+"""Jobs of more tasks cannot be stored anyhow: with one container each they are larger than an object may be."""
 
 
 # Defaults
@@ -31,10 +34,10 @@ OPEN: Final = "Open"
 def default(obj: JsonObject, context: Context) -> JsonObject:
     """The job with queue, scheduler, retries, task names, minimums and the plugins that its plugins need.
 
-    A job without ``spec`` is left alone: validation refuses it with a text that helps.
+    A job without ``spec`` or with far too many tasks is left alone: validation refuses it with a text that helps.
     """
     job = read(Job, obj)
-    if "spec" not in obj:
+    if "spec" not in obj or len(job.spec.tasks) > MOST_TASKS:
         return obj
     obj = deepcopy(obj)
     spec = obj["spec"]
@@ -88,15 +91,20 @@ def templates(obj: JsonObject) -> list[JsonObject]:
 
 
 def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -> list[FieldError]:
-    """The faults of a new job, or the first fault of a change."""
+    """The faults of a new job or of a change."""
     job = read(Job, obj)
     if context.operation == Operation.UPDATE:
         return job_updates.update_faults(obj or {}, old or {}, job)
     if not job.spec.tasks:
         return [sentence("spec.tasks", "No task specified in job spec", Reason.REQUIRED)]
+    if len(job.spec.tasks) > MOST_TASKS:
+        text = f"too many tasks: {len(job.spec.tasks)}, must have at most {MOST_TASKS} items"
+        return [sentence("spec.tasks", text)]
+    faults = _creation_faults(job, context)
     if not _has_mpi_master(job):
-        return [sentence("spec.plugins.mpi", "The specified mpi master task was not found", Reason.NOT_FOUND)]
-    return list(_creation_faults(job, context))
+        text = "The specified mpi master task was not found"
+        faults = first_said(chain([sentence("spec.plugins.mpi", text, Reason.NOT_FOUND)], faults))
+    return some(faults)
 
 
 def _creation_faults(job: Job, context: Context) -> Iterator[FieldError]:
@@ -110,6 +118,7 @@ def _creation_faults(job: Job, context: Context) -> Iterator[FieldError]:
         yield from _minimum_faults(repeated, len(tasks), job)
         field = f"spec.tasks[{len(tasks)}].name"
         yield sentence(field, f" duplicated task name {repeated.name};", Reason.DUPLICATE)
+        yield from unsaid(_later_task_faults(len(tasks) + 1, job, context))
     name = job.metadata.name
     if faults := qualified_name_faults(name):
         yield sentence("metadata.name", f"create job with name {name} validate failed [{' '.join(faults)}]")
@@ -118,11 +127,22 @@ def _creation_faults(job: Job, context: Context) -> Iterator[FieldError]:
     yield from policy_faults(job.spec.policies, "spec.policies")
     for plugin in sorted((job.spec.plugins or {}).keys() - PLUGINS):
         yield sentence(f"spec.plugins.{plugin}", f" unable to find job plugin: {plugin};", Reason.NOT_FOUND)
-    yield from _volume_faults(job.spec.volumes)
+    yield from first_said(_volume_faults(job.spec.volumes))
     yield from _queue_faults(job.spec.queue, context)
     if any(task.depends_on for task in visited) and not _is_acyclic(job.spec.tasks):
         text = " job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);"
         yield sentence("spec.tasks", text)
+        yield from unsaid(_unknown_dependencies(job.spec.tasks))
+
+
+def _later_task_faults(start: int, job: Job, context: Context) -> Iterator[FieldError]:
+    """Faults of the tasks from ``start`` on, behind the first repeated name; the original does not look at them."""
+    names = {task.name for task in job.spec.tasks[:start]}
+    for index, task in enumerate(job.spec.tasks[start:], start):
+        yield from _task_faults(index, task, job, context)
+        if task.name in names:
+            yield sentence(f"spec.tasks[{index}].name", f"duplicated task name {task.name}", Reason.DUPLICATE)
+        names.add(task.name)
 
 
 def _distinct(tasks: Sequence[Task]) -> Iterator[Task]:
@@ -193,13 +213,12 @@ def _has_mpi_master(job: Job) -> bool:
     return any(task.name == master for task in job.spec.tasks)
 
 
-def _volume_faults(volumes: Sequence[Volume]) -> list[FieldError]:
+def _volume_faults(volumes: Sequence[Volume]) -> Iterator[FieldError]:
     paths: set[str] = set()
     for index, volume in enumerate(volumes):
         if (text := _volume_text(volume, paths)) is not None:
-            return [sentence(f"spec.volumes[{index}]", text)]
+            yield sentence(f"spec.volumes[{index}]", text)
         paths.add(volume.mount_path)
-    return []
 
 
 def _volume_text(volume: Volume, paths: set[str]) -> str | None:
@@ -233,6 +252,14 @@ def _queue_faults(name: str, context: Context) -> Iterator[FieldError]:
         count = len(children)
         text = f" can only submit job to leaf queue, queue `{name}` has {count} child queues;"
         yield sentence(field, text, Reason.FORBIDDEN)
+
+
+def _unknown_dependencies(tasks: Sequence[Task]) -> Iterator[FieldError]:
+    known = {task.name for task in tasks}
+    for index, task in enumerate(tasks):
+        for number, name in enumerate(task.depends_on.name if task.depends_on else ()):
+            if name not in known:
+                yield not_found(f"spec.tasks[{index}].dependsOn.name[{number}]", name)
 
 
 def _is_acyclic(tasks: Sequence[Task]) -> bool:

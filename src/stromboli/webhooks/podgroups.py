@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from stromboli.api.names import POD_QUEUE_NAME
 from stromboli.webhooks.context import Context
-from stromboli.webhooks.errors import FieldError, Reason, sentence
+from stromboli.webhooks.errors import FieldError, Reason, first_said, sentence, some
 from stromboli.webhooks.queue_tree import missing
 from stromboli.webhooks.shapes import JsonObject, PodGroup, PodGroupSpec, read
 from stromboli.webhooks.topologies import BOTH_TIERS, names_both_tiers
@@ -24,7 +25,7 @@ def default(obj: JsonObject, context: Context) -> JsonObject:
 def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -> list[FieldError]:
     """The faults of a new PodGroup; without a queue nothing is asked about queues."""
     spec = read(PodGroup, obj).spec
-    return [*_queue_faults(spec.queue, context), *_topology_faults(spec)]
+    return some(chain(_queue_faults(spec.queue, context), _topology_faults(spec)))
 
 
 def _queue_faults(name: str, context: Context) -> Iterator[FieldError]:
@@ -42,8 +43,11 @@ def _topology_faults(spec: PodGroupSpec) -> Iterator[FieldError]:
     whole = names_both_tiers(spec.network_topology)
     if whole:
         yield sentence("spec.networkTopology", f"{BOTH_TIERS}.")
+    yield from first_said(_sub_group_faults(spec, " " if whole else ""))
+
+
+def _sub_group_faults(spec: PodGroupSpec, separator: str) -> Iterator[FieldError]:
     for index, policy in enumerate(spec.sub_group_policy):
         if names_both_tiers(policy.network_topology):
-            text = f"{' ' if whole else ''}in subGroupPolicy '{policy.name}': {BOTH_TIERS}."
+            text = f"{separator}in subGroupPolicy '{policy.name}': {BOTH_TIERS}."
             yield sentence(f"spec.subGroupPolicy[{index}].networkTopology", text)
-            return

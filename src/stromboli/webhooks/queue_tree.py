@@ -5,14 +5,14 @@ Every walk carries the names it has seen: a cycle that is already stored ends th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
 from stromboli.api import names, quantities
 from stromboli.api.resourcenames import is_scalar
 from stromboli.webhooks.context import Cluster, Context
-from stromboli.webhooks.errors import FieldError, sentence
+from stromboli.webhooks.errors import FieldError, Reason, first_said, sentence, some
 from stromboli.webhooks.shapes import Queue, ResourceList
 
 Amounts = Mapping[str, int]
@@ -90,32 +90,42 @@ def _height(name: str, cluster: Cluster) -> int:
 
 
 def share_faults(queue: Queue, context: Context) -> list[FieldError]:
-    """The first way in which the queue's resources contradict its ancestors, siblings or children."""
-    text = next(_share_texts(queue, context.cluster), None)
-    return [sentence("spec", text)] if text else []
+    """How the queue's resources contradict its ancestors, siblings or children; the message says the first."""
+    return some(first_said(_once_a_field(_share_faults(queue, context.cluster))))
 
 
-def _share_texts(queue: Queue, cluster: Cluster) -> Iterator[str]:
+def _once_a_field(faults: Iterable[FieldError]) -> Iterator[FieldError]:
+    """Sums are tested after each queue; once they are too large they stay so."""
+    fields: set[str] = set()
+    for fault in faults:
+        if fault.field not in fields:
+            fields.add(fault.field)
+            yield fault
+
+
+def _share_faults(queue: Queue, cluster: Cluster) -> Iterator[FieldError]:
     children = [child for child in cluster.children(queue.name) if child.name != queue.name]
     if queue.spec.parent not in TOP:
         parent = cluster.queue(queue.spec.parent)
         if parent is None:
-            yield f"parent queue {queue.spec.parent} not found: {missing(queue.spec.parent)}"
+            text = f"parent queue {queue.spec.parent} not found: {missing(queue.spec.parent)}"
+            yield sentence("spec.parent", text, Reason.NOT_FOUND)
             return
-        yield from _ancestor_texts(queue, cluster)
+        yield from _ancestor_faults(queue, cluster)
         siblings = [child for child in cluster.children(parent.name) if child.name != queue.name]
-        yield from (f"parent {text}" for text in _sum_texts(parent, [*siblings, queue]))
+        yield from _sum_faults(parent, [*siblings, queue], "parent queue")
     if children:
-        yield from _descendant_texts(queue, children, cluster)
-        yield from _sum_texts(queue, children)
+        yield from _descendant_faults(queue, children, cluster)
+        yield from _sum_faults(queue, children, "queue")
 
 
-def _ancestor_texts(queue: Queue, cluster: Cluster) -> Iterator[str]:
+def _ancestor_faults(queue: Queue, cluster: Cluster) -> Iterator[FieldError]:
     for name, amount in _capability(queue).items():
         limit = next((limits[name] for limits in _limits_above(queue, cluster) if limits.get(name, 0) > 0), None)
         if limit is not None and amount > limit:
             shown, allowed = _show(name, amount), _show(name, limit)
-            yield f"queue {queue.name} capability[{name}]={shown} exceeds its ancestor's capability={allowed}"
+            text = f"queue {queue.name} capability[{name}]={shown} exceeds its ancestor's capability={allowed}"
+            yield sentence(f"spec.capability.{name}", text)
 
 
 def _limits_above(queue: Queue, cluster: Cluster) -> Iterator[Amounts]:
@@ -129,12 +139,13 @@ def _limits_above(queue: Queue, cluster: Cluster) -> Iterator[Amounts]:
         above = ancestor.spec.parent
 
 
-def _descendant_texts(queue: Queue, children: list[Queue], cluster: Cluster) -> Iterator[str]:
+def _descendant_faults(queue: Queue, children: list[Queue], cluster: Cluster) -> Iterator[FieldError]:
     for name, amount in _capability(queue).items():
         largest = _largest_below(name, children, cluster, {queue.name})
         if largest > amount:
             mine, needed = f"capability[{name}]={_show(name, amount)}", _show(name, largest)
-            yield f"queue {queue.name} {mine} is smaller than its descendants' max capability={needed}"
+            text = f"queue {queue.name} {mine} is smaller than its descendants' max capability={needed}"
+            yield sentence(f"spec.capability.{name}", text)
 
 
 def _largest_below(name: str, children: list[Queue], cluster: Cluster, seen: set[str]) -> int:
@@ -152,7 +163,7 @@ def _largest_below(name: str, children: list[Queue], cluster: Cluster, seen: set
     return largest
 
 
-def _sum_texts(parent: Queue, children: list[Queue]) -> Iterator[str]:
+def _sum_faults(parent: Queue, children: list[Queue], whose: str) -> Iterator[FieldError]:
     limits = {"guarantee": measured(parent.spec.guarantee.resource), "deserved": measured(parent.spec.deserved)}
     sums: dict[str, dict[str, int]] = {"guarantee": {}, "deserved": {}}
     for child in children:
@@ -160,10 +171,9 @@ def _sum_texts(parent: Queue, children: list[Queue]) -> Iterator[str]:
             for name, amount in measured(resources).items():
                 sums[part][name] = sums[part].get(name, 0) + amount
             if _exceeds(sums[part], limits[part]):
-                yield (
-                    f"queue {parent.name} validation failed: sum of children's {part} ({_show_all(sums[part])}) "
-                    f"exceeds parent's {part} limit ({_show_all(limits[part])})"
-                )
+                text = f"sum of children's {part} ({_show_all(sums[part])}) exceeds parent's {part} limit"
+                text = f"{whose} {parent.name} validation failed: {text} ({_show_all(limits[part])})"
+                yield sentence(f"spec.{part}", text)
 
 
 def _exceeds(total: Amounts, limit: Amounts) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from typing import Final
 
 from stromboli.api import quantities
 from stromboli.api.names import HIERARCHY, HIERARCHY_WEIGHTS
 from stromboli.webhooks import amounts, queue_tree
 from stromboli.webhooks.context import Context, Operation
-from stromboli.webhooks.errors import FieldError, Reason, invalid, sentence
-from stromboli.webhooks.shapes import JsonObject, Queue, read
+from stromboli.webhooks.errors import FieldError, Reason, invalid, sentence, some, unsaid
+from stromboli.webhooks.shapes import JsonObject, Queue, ResourceList, read
 
 DEFAULT_QUEUE: Final = "default"
 ROOT_QUEUE: Final = "root"
@@ -40,31 +41,37 @@ def default(obj: JsonObject, context: Context) -> JsonObject:
 
 
 def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -> list[FieldError]:
-    """The faults of the first stage that finds any; none means the queue, its change or its deletion is accepted."""
+    """What is wrong with a queue, its change or its deletion; the message says the first stage that finds anything."""
     if context.operation == Operation.DELETE:
         return _deletion_faults(context)
     queue = read(Queue, obj)
     before = read(Queue, old, "oldObject") if context.operation == Operation.UPDATE else None
+    faults: list[FieldError] = []
     for stage in _stages(queue, before, context):
-        if faults := stage():
-            return faults
-    return []
+        faults += unsaid(stage) if faults else stage
+    return faults
 
 
-def _stages(queue: Queue, before: Queue | None, context: Context) -> Iterator[Callable[[], list[FieldError]]]:
-    yield lambda: _own_faults(queue, before, context)
+def _stages(queue: Queue, before: Queue | None, context: Context) -> Iterator[list[FieldError]]:
+    yield _own_faults(queue, before, context)
     if before is None or before.spec.parent != queue.spec.parent:
-        yield lambda: queue_tree.parent_faults(queue, context)
+        yield queue_tree.parent_faults(queue, context)
     if before is not None and queue.name == ROOT_QUEUE and context.settings.enable_root_queue_protection:
-        yield lambda: _root_faults(queue, before)
+        yield _root_faults(queue, before)
     if queue.name != ROOT_QUEUE and (before is None or _shares_changed(queue, before)):
-        yield lambda: queue_tree.share_faults(queue, context)
+        yield queue_tree.share_faults(queue, context)
 
 
 # Own fields
 
 
 def _own_faults(queue: Queue, before: Queue | None, context: Context) -> list[FieldError]:
+    """Texts call the object ``requestBody``; causes have the paths that they have in it."""
+    faults = some(_named_faults(queue, before, context))
+    return [replace(fault, place=fault.place or fault.field.removeprefix("requestBody.")) for fault in faults]
+
+
+def _named_faults(queue: Queue, before: Queue | None, context: Context) -> Iterator[FieldError]:
     lists = {
         "capability": queue.spec.capability,
         "deserved": queue.spec.deserved,
@@ -74,14 +81,14 @@ def _own_faults(queue: Queue, before: Queue | None, context: Context) -> list[Fi
         fault for part, resources in lists.items() for fault in amounts.malformed(resources, f"requestBody.spec.{part}")
     ]
     if unreadable:
-        return unreadable
-    faults = [
-        fault
-        for part, resources in lists.items()
-        for name, amount in sorted(resources.items())
-        for fault in amounts.amount_faults(name, amount, f"requestBody.spec.{part}.{name}")
-    ]
-    return [*faults, *_order_faults(queue), *_state_faults(queue, before), *_hierarchy_faults(queue, context)]
+        yield from unreadable
+        return
+    for part, resources in lists.items():
+        for name, amount in sorted(resources.items()):
+            yield from amounts.amount_faults(name, amount, f"requestBody.spec.{part}.{name}")
+    yield from _order_faults(queue)
+    yield from _state_faults(queue, before)
+    yield from _hierarchy_faults(queue, context)
 
 
 def _order_faults(queue: Queue) -> Iterator[FieldError]:
@@ -105,7 +112,8 @@ def _state_faults(queue: Queue, before: Queue | None) -> Iterator[FieldError]:
     state = queue.status.state
     # A queue on its way to Closed must stay editable: only a change of state is judged, never the state it is in.
     if state and state not in SETTABLE_STATES and (before is None or before.status.state != state):
-        yield invalid("requestBody.spec.state", state, f"queue state must be in [{' '.join(SETTABLE_STATES)}]")
+        fault = invalid("requestBody.spec.state", state, f"queue state must be in [{' '.join(SETTABLE_STATES)}]")
+        yield replace(fault, place="status.state")
 
 
 def _hierarchy_faults(queue: Queue, context: Context) -> Iterator[FieldError]:
@@ -170,10 +178,16 @@ def _shares_changed(queue: Queue, before: Queue) -> bool:
 
 def _resources_equal(queue: Queue, before: Queue) -> bool:
     return (
-        quantities.equal(queue.spec.capability, before.spec.capability)
-        and quantities.equal(queue.spec.deserved, before.spec.deserved)
-        and quantities.equal(queue.spec.guarantee.resource, before.spec.guarantee.resource)
+        _equal(queue.spec.capability, before.spec.capability)
+        and _equal(queue.spec.deserved, before.spec.deserved)
+        and _equal(queue.spec.guarantee.resource, before.spec.guarantee.resource)
     )
+
+
+def _equal(left: ResourceList, right: ResourceList) -> bool:
+    """Whether the amounts are the same; what is no amount is compared as it is written."""
+    readable = all(map(quantities.is_quantity, (*left.values(), *right.values())))
+    return quantities.equal(left, right) if readable else left == right
 
 
 def _deletion_faults(context: Context) -> list[FieldError]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from stromboli.api.kinds import Kind
@@ -23,12 +24,26 @@ from stromboli.webhooks.shapes import JsonObject, Malformed, Shape, read, withou
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 MAX_BYTES: Final = 3 * 1024 * 1024
+LONGEST_NAME: Final = 253
 MAX_MESSAGE: Final = 32 * 1024
 """Longer messages are cut: they go back to the tenant who caused them, through the API server's log."""
 
 
+_OBJECTS: Final = {"object": "object", "oldObject": "old_object"}
+"""Members of a request that are cleaned apart from it, and their attributes."""
+
+
 class BadReview(Exception):
     """A body that is no AdmissionReview; the text is for the caller."""
+
+
+class UnreadableObject(BadReview):
+    """A review whose object is none that can be judged; the request, without its objects, can be answered."""
+
+    def __init__(self, request: Request, error: FieldError) -> None:
+        super().__init__(error.text)
+        self.request = request
+        self.verdict = Verdict(allowed=False, message=error.text, errors=[error])
 
 
 class Resource(Shape, frozen=True):
@@ -68,16 +83,30 @@ class Verdict:
 
 
 def parse(body: bytes) -> Request:
-    """Read the body of a review; raises :class:`BadReview`."""
+    """Read the body of a review; raises :class:`BadReview`, of it :class:`UnreadableObject`."""
     try:
-        review = read(_Review, without_nulls(_json_object(body)))
+        review = read(_Review, _json_object(body))
         if (review.api_version, review.kind) != (API_VERSION, KIND):
             raise BadReview(f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}")
         if review.request is None:
             raise BadReview("the review has no request")
-        return read(Request, review.request, "request")
+        objects = {name: value for name, value in review.request.items() if name in _OBJECTS and value is not None}
+        rest = {name: value for name, value in review.request.items() if name not in _OBJECTS}
+        request = read(Request, without_nulls(rest), "request")
+        return _with_objects(request, objects)
     except Malformed as error:
         raise BadReview(str(error)) from error
+
+
+def _with_objects(request: Request, objects: Mapping[str, Any]) -> Request:
+    for name, value in objects.items():
+        if not isinstance(value, dict):
+            raise BadReview(f"request.{name}: Invalid type: expected an object")
+    try:
+        cleaned = {_OBJECTS[name]: without_nulls(value) for name, value in objects.items()}
+    except Malformed as error:
+        raise UnreadableObject(request, error.error) from error
+    return msgspec.structs.replace(request, **cleaned)
 
 
 def _json_object(body: bytes) -> JsonObject:
@@ -119,7 +148,8 @@ def _validated(endpoint: Endpoint, request: Request, context: Context) -> Verdic
     errors = endpoint.validate(request.object, request.old_object, context) if endpoint.validate else []
     if not errors:
         return Verdict(allowed=True)
-    return Verdict(allowed=False, message=endpoint.join(errors, request.operation), errors=errors)
+    said = [error for error in errors if error.said]
+    return Verdict(allowed=False, message=endpoint.join(said, request.operation), errors=errors)
 
 
 def answer(request: Request, verdict: Verdict) -> bytes:
@@ -137,7 +167,7 @@ def _status(request: Request, verdict: Verdict) -> Mapping[str, Any]:
     status: dict[str, Any] = {"metadata": {}, "message": shortened(verdict.message)}
     if verdict.errors:
         found = [{**cause, "message": shortened(cause["message"])} for cause in causes(verdict.errors)]
-        status["details"] = {"name": request.name, "kind": request.resource.resource, "causes": found}
+        status["details"] = {"name": request.name[:LONGEST_NAME], "kind": request.resource.resource, "causes": found}
     return status
 
 

@@ -63,9 +63,12 @@ class Admission:
     async def review(self, endpoint: Endpoint, body: bytes) -> bytes:
         """The answer to the body of a review. Raises ``BadReview`` for a body that is none."""
         started = time.perf_counter()
-        request = reviews.parse(body)
-        await self._prepare(endpoint, request)
-        verdict = reviews.decide(endpoint, request, self._context(request))
+        try:
+            request = reviews.parse(body)
+            await self._prepare(endpoint, request)
+            verdict = reviews.decide(endpoint, request, self._context(request))
+        except reviews.UnreadableObject as unreadable:
+            request, verdict = unreadable.request, unreadable.verdict
         allowed = "allowed" if verdict.allowed else "denied"
         self.metrics.reviewed(endpoint.path, request.operation, allowed, time.perf_counter() - started)
         if not verdict.allowed:

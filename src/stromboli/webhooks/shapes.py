@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from stromboli.webhooks.errors import FieldError, wrong_type
+from stromboli.webhooks.errors import FieldError, sentence, wrong_type
 
 JsonObject = dict[str, Any]
 ResourceList = dict[str, str | int | float]
@@ -20,6 +20,9 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 MAX_DEPTH: Final = 256
 """Objects nested deeper than this are refused; no Kubernetes object comes near."""
+
+MAX_VALUES: Final = 100_000
+"""Objects of more members and elements are refused: what can be stored has fewer, and each of them costs time here."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -297,31 +300,45 @@ _FAULT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)
 def _field_error(message: str, field: str) -> FieldError:
     found = _FAULT.fullmatch(message)
     what, path = (found["what"], found["path"] or "") if found else (message, "")
+    path = path.partition("[...]")[0]  # The library does not say which key of a map it was.
     whole = f"{field}{path}" if field else path.removeprefix(".")
     return wrong_type(whole or "object", what[:1].lower() + what[1:])
 
 
 def without_nulls(value: Any) -> Any:
-    """A copy of a JSON value without ``null`` members; raises :class:`Malformed` beyond :data:`MAX_DEPTH`.
+    """A copy of a JSON value without ``null`` members.
 
     Objects of the API server hold no nulls except where clients put them, and to Go they are the same as absent.
+    Raises :class:`Malformed` beyond :data:`MAX_DEPTH` or :data:`MAX_VALUES`.
     """
-    return _without_nulls(value, MAX_DEPTH)
+    return _Cleaning().cleaned(value, MAX_DEPTH)
 
 
-def _without_nulls(value: Any, depth: int) -> Any:
-    if depth < 0:
-        raise Malformed(wrong_type("object", f"nested deeper than {MAX_DEPTH} levels"))
-    # Every review passes here: what holds nothing is kept without a call.
-    if isinstance(value, dict):
-        return {
-            key: _without_nulls(item, depth - 1) if type(item) in _CONTAINERS else item
-            for key, item in value.items()
-            if item is not None
-        }
-    if isinstance(value, list):
-        return [_without_nulls(item, depth - 1) if type(item) in _CONTAINERS else item for item in value]
-    return value
+class _Cleaning:
+    """One pass over a value. Every review takes it, so scalars are kept without a call."""
+
+    def __init__(self) -> None:
+        self._left = MAX_VALUES
+
+    def cleaned(self, value: Any, depth: int) -> Any:
+        if isinstance(value, dict):
+            self._enter(len(value), depth)
+            return {
+                key: self.cleaned(item, depth - 1) if type(item) in _CONTAINERS else item
+                for key, item in value.items()
+                if item is not None
+            }
+        if isinstance(value, list):
+            self._enter(len(value), depth)
+            return [self.cleaned(item, depth - 1) if type(item) in _CONTAINERS else item for item in value]
+        return value
+
+    def _enter(self, size: int, depth: int) -> None:
+        self._left -= size
+        if depth < 0:
+            raise Malformed(wrong_type("object", f"nested deeper than {MAX_DEPTH} levels"))
+        if self._left < 0:
+            raise Malformed(sentence("object", f"the object has more than {MAX_VALUES} values"))
 
 
 _CONTAINERS: Final = frozenset((dict, list))

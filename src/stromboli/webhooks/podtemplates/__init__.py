@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from stromboli.webhooks.errors import FieldError, invalid, required
+from stromboli.webhooks.errors import FieldError, invalid, required, some
 from stromboli.webhooks.naming import dns_subdomain_faults
 from stromboli.webhooks.podtemplates import containers, pods
 from stromboli.webhooks.podtemplates.shapes import PodTemplate
@@ -30,7 +31,7 @@ class LocalTemplates:
             pod_template = read(PodTemplate, template, "template")
         except Malformed as error:
             return [error.error]
-        return [*_identity_faults(name, namespace), *self._template_faults(pod_template)]
+        return some(chain(_identity_faults(name, namespace), self._template_faults(pod_template)))
 
     def _template_faults(self, template: PodTemplate) -> Iterator[FieldError]:
         yield from pods.label_faults(template.metadata.labels, "template.labels")
