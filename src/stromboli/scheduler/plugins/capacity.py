@@ -68,11 +68,11 @@ class Capacity(Plugin):
         self._accounts = self._open_accounts()
         self._claims = devices.Claims(view.objects, capacities=self._options.capacities)
         self._keeps_gates = view.feature(GATES, False)
-        self._claimants = claimants.Claimants(view)
         self._charge_devices()
         self._open_gates()
         reclaiming = Reclaiming(view, self._accounts, self._options.reclaim_level if self._tree else 0)
         return Hooks(
+            filters=[claimants.Claimants(view).filter()],
             queue_order=self._queue_order(),
             victim_queue_order=self._victim_queue_order if self._tree else None,
             allocatable=self._allocatable,
@@ -166,7 +166,7 @@ class Capacity(Plugin):
 
     def _allocatable(self, queue: Queue, task: Task) -> bool:
         account = self._usable(queue)
-        if account is None or self._claimants.outrank(account, task):
+        if account is None:
             return False
         claims = self._claims.of(task) if self._options.devices and task.shape.pod.spec.resource_claims else {}
         return all(above.devices.admits(claims) and _has_room(above, task) for above in account.line)
