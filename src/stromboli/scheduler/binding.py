@@ -175,10 +175,7 @@ class Binder:
                 await self._not_prepared(order, PreBindError(f"{type(error).__name__}: {error}"))
             else:
                 self._outcomes.prepared(order.bind, self._clock.monotonic() - started)
-                if await self._bind(order):
-                    await pre_binder.settle(order.bind)
-                else:
-                    await pre_binder.roll_back(order.bind)
+                await self._bind(order, pre_binder)
             self._slow.task_done()
 
     async def _not_prepared(self, order: _Order, error: PreBindError) -> None:
@@ -199,8 +196,7 @@ class Binder:
             orders.append(self._queue.get_nowait())
         return orders
 
-    async def _bind(self, order: _Order) -> bool:
-        """False when the server has certainly not bound the pod."""
+    async def _bind(self, order: _Order, pre_binder: PreBinder | None = None) -> None:
         bind = order.bind
         started = self._clock.monotonic()
         try:
@@ -209,22 +205,30 @@ class Binder:
             )
         except KubeError as error:
             self._outcomes.took(self._clock.monotonic() - started)
+            # Before anybody learns of it: the pod's next attempt must not lose what it prepares to this one's end.
+            await _end(pre_binder, bind, bound=_may_be_carried_out(error))
             self._outcomes.refused(bind, order.cycle, error)
             await self._make_known(bind, f"failed to bind to node {bind.node}: {error}")
-            return _may_be_carried_out(error)
         except Exception as error:  # a defect here must cost one bind, not the worker
             log.exception("bind of %s to %s failed unexpectedly", bind.task.key, bind.node)
+            await _end(pre_binder, bind, bound=True)
             self._outcomes.refused(bind, order.cycle, error)
         else:
             self._outcomes.took(self._clock.monotonic() - started)
             self._outcomes.bound(bind, order.cycle)
             self._events.pod(bind.task, "Normal", "Scheduled", f"Successfully assigned {bind.task.key} to {bind.node}")
-        return True
+            await _end(pre_binder, bind, bound=True)
 
     async def _make_known(self, bind: Bind, message: str) -> None:
         log.warning("%s: %s", bind.task.key, message)
         self._events.pod(bind.task, "Warning", "FailedScheduling", message)
         await self._conditions.unscheduled(bind.task, "SchedulerError", message)
+
+
+async def _end(pre_binder: PreBinder | None, bind: Bind, *, bound: bool) -> None:
+    """Gives back what was prepared: all of it, or what was only held until the pod is bound, as it may be."""
+    if pre_binder is not None:
+        await (pre_binder.settle(bind) if bound else pre_binder.roll_back(bind))
 
 
 def _may_be_carried_out(error: KubeError) -> bool:
