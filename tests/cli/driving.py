@@ -27,7 +27,7 @@ TREES: dict[str, Command] = {
     "vsuspend": trees.VSUSPEND,
     "vresume": trees.VRESUME,
     "kubectl-create-vcjob": trees.CREATE_VCJOB,
-    "kubectl-vc": trees.vcctl("kubectl vc"),
+    "kubectl-vc": trees.kubectl_vc(),
 }
 
 

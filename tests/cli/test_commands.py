@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from stromboli.cli.commanding.errors import UsageError
 from stromboli.cli.commanding.running import Terminal, load, run
 from stromboli.cli.vc import trees
 from tests.cli.driving import TREES
+
+GOLDEN = Path(__file__).parent / "golden"
 
 LEAF = Command(
     "leaf",
@@ -120,36 +123,18 @@ def test_help_goes_to_standard_output_with_exit_code_zero(words: tuple[str, ...]
     assert "Usage:" in out
 
 
-def test_the_help_screen_of_job_run() -> None:
-    code, out, _ = _run("job", "run", "--help")
-    assert code == 0
-    assert out == JOB_RUN_HELP
+SCREENS = sorted(path.stem for path in GOLDEN.glob("*.txt"))
 
 
-JOB_RUN_HELP = """\
-run job by parameters from the command line
+def test_there_are_golden_screens() -> None:
+    assert {"vcctl", "vcctl-job", "vcctl-job-list", "vcctl-job-run", "vcctl-job-suspend"} <= set(SCREENS)
 
-Usage:
-  vcctl job run [NAME] [flags]
 
-Flags:
-      --dry-run string      only "server": have the API server judge the request without carrying it out
-  -f, --filename string     the yaml file of job
-  -h, --help                help for run
-  -i, --image string        the container image of job (default "busybox")
-  -k, --kubeconfig string   (optional) absolute path to the kubeconfig file
-  -L, --limits string       the resource limit of the task (default "cpu=1000m,memory=100Mi")
-  -s, --master string       the address of apiserver
-  -m, --min int             the minimal available tasks of job (default 1)
-  -N, --name string         the name of job
-  -n, --namespace string    the namespace of job (default "default")
-  -o, --output string       output format: json, yaml or name
-  -r, --replicas int        the total tasks of job (default 1)
-  -R, --requests string     the resource request of the task (default "cpu=1000m,memory=100Mi")
-  -S, --scheduler string    the scheduler for this job (default "volcano")
-
-Global Flags:
-      --log-flush-frequency duration   Maximum number of seconds between log flushes (default 5s)
-  -v, --v Level                        number for the log level verbosity
-      --vmodule moduleSpec             comma-separated list of pattern=N settings for file-filtered logging
-"""
+@pytest.mark.parametrize("name", SCREENS)
+def test_help_screens(name: str) -> None:
+    """Names of files are command lines with dashes for blanks. Scripts read these screens: change them knowingly."""
+    tool = next(tool for tool in sorted(TREES, key=len, reverse=True) if name == tool or name.startswith(f"{tool}-"))
+    words = name.removeprefix(tool).strip("-").split("-")
+    terminal = Terminal(out=io.StringIO(), err=io.StringIO(), environment={})
+    assert run(TREES[tool], [*filter(None, words), "--help"], terminal) == 0
+    assert terminal.out.getvalue() == (GOLDEN / f"{name}.txt").read_text()  # type: ignore[attr-defined]

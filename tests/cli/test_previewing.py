@@ -17,6 +17,7 @@ from stromboli.cli.rehearsing.previewing import Preview, Verdict, preview
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, PluginOption, Policy
+from stromboli.scheduler.policy_file import render
 from stromboli.testing import builders
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.builders import queue
@@ -146,6 +147,7 @@ def put(server: FakeApiServer, *objects: core.Object) -> None:
         core.Queue: kinds.QUEUES,
         core.Pod: kinds.PODS,
         core.PodGroup: kinds.POD_GROUPS,
+        core.PriorityClass: kinds.PRIORITY_CLASSES,
     }
     for obj in objects:
         kind = by_struct[type(obj)]
@@ -164,6 +166,37 @@ async def test_the_command_keeps_nothing(server: FakeApiServer, tmp_path: Path) 
     assert server.objects(kinds.JOBS) == []
     told = json.loads((await drive(f"vcctl job preview -f {file} -o json", server)).out)
     assert (told["verdict"], told["placements"]) == ("FitsNow", {"n0": 2, "n1": 2})
+
+
+def configure(server: FakeApiServer, content: str) -> None:
+    """Put a policy where the chart puts it."""
+    meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+    server.put(kinds.CONFIG_MAPS, {"metadata": meta, "data": {"volcano-scheduler.conf": content}})
+
+
+async def test_the_policy_of_the_cluster_is_used(server: FakeApiServer, tmp_path: Path) -> None:
+    configure(server, render(PREEMPTING))
+    put(server, *CASES["somebody less important is in the way"].objects)
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(CASES["somebody less important is in the way"].job))
+    first, *lines = (await drive(f"vcctl job preview -f {file}", server)).out.splitlines()
+    assert first == "ns/train fits after evicting 1 pods: 1 of its pods start."
+    assert lines[1] == "Evicted:"
+    assert lines[2].endswith(" (preempt)")
+    assert lines[-1] == "Worked out with the policy in ConfigMap volcano-system/volcano-scheduler-configmap."
+
+
+async def test_a_policy_that_cannot_be_read_is_named(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(vcjob()))
+    configure(server, "actions: enque")
+    done = await drive(f"vcctl job preview -f {file}", server)
+    assert done.err.startswith(
+        "Failed to preview job: the policy in ConfigMap volcano-system/volcano-scheduler-configmap: "
+        "failed to find Action enque"
+    )
+    done = await drive(f"vcctl job preview -f {file} -p /none", server)
+    assert done.err.startswith("Failed to preview job: policy /none: cannot be read: ")
 
 
 async def test_a_job_that_admission_refuses_is_refused_here_too(server: FakeApiServer, tmp_path: Path) -> None:

@@ -504,15 +504,70 @@ async def test_watching_queues_goes_on_after_a_version_has_expired(server: FakeA
     assert (watching.result().code, also.result().code) == (130, 130)
 
 
-async def test_a_watch_that_breaks_is_a_failure(server: FakeApiServer) -> None:
+async def test_a_watch_that_is_refused_is_a_failure(server: FakeApiServer) -> None:
     server.put(QUEUES, queue("q"))
-    screen = Until("never")
-    async with asyncio.TaskGroup() as group:
-        watching = group.create_task(drive("vcctl queue list -w", server, out=screen))
-        await screen.opened.wait()
-        await server.stop()
-    assert watching.result().code == 255
-    assert watching.result().err.startswith("Failed to list queue: no answer from ")
+    server.faults.fail(403, verb="watch", kind=POD_GROUPS, message="podgroups may not be watched")
+    done = await drive("vcctl queue list -w", server)
+    assert done.code == 255
+    assert done.err.startswith("Failed to list queue: podgroups may not be watched")
+    await eventually(lambda: server.open_watches == 0, what="all watches are closed")
+
+
+async def test_the_version_in_six_lines(server: FakeApiServer) -> None:
+    lines = (await drive("vcctl version", server)).out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [
+        "API Version", "Version", "Git SHA", "Built At", "Python Version", "Python OS/Arch",
+    ]  # fmt: skip
+    assert lines[0] == "API Version: v1alpha1"
+    assert lines[2:4] == ["Git SHA: Not provided.", "Built At: Not provided."]
+
+
+BAD_FILES = {
+    "no YAML": ("{", "failed to unmarshal file, err:  "),
+    "nothing": ("", "failed to unmarshal file, err:  expected one vcjob, found 0 documents"),
+    "two documents": ("a: 1\n---\nb: 2", "failed to unmarshal file, err:  expected one vcjob, found 2 documents"),
+    "another kind": ("apiVersion: batch/v1\nkind: Job", "expected kind Job of batch.volcano.sh/v1alpha1, found 'Job'"),
+    "no name": ("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job", "metadata.name is missing"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+async def test_files_that_are_no_job(server: FakeApiServer, tmp_path: Path, name: str) -> None:
+    content, want = BAD_FILES[name]
+    file = tmp_path / "job.yaml"
+    file.write_text(content)
+    done = await drive(f"vcctl job run -f {file}", server)
+    assert (done.code, want in done.err, done.err.count("\n")) == (255, True, 1)
+
+
+FLOW_FILES = {
+    "no file": ("-f /none", "/none: cannot be read: No such file or directory"),
+    "no file named": ("", "a file is mandatory: give --file (-f)"),
+}
+
+
+@pytest.mark.parametrize("name", FLOW_FILES)
+async def test_files_that_are_no_flow(server: FakeApiServer, name: str) -> None:
+    flags, want = FLOW_FILES[name]
+    done = await drive(f"vcctl jobflow create {flags}", server)
+    assert (done.code, done.err) == (255, f"Failed to create jobflow: {want}\n")
+
+
+async def test_a_template_is_got_described_and_deleted(server: FakeApiServer) -> None:
+    server.put(JOB_TEMPLATES, {"metadata": meta("t"), "spec": {}})
+    assert (await drive("vcctl jobtemplate get -N t", server)).out == "Name    Namespace    \nt       default      \n"
+    assert yaml.safe_load((await drive("vcctl jobtemplate describe", server)).out)["kind"] == "JobTemplate"
+    assert (await drive("vcctl jobtemplate delete -N t", server)).out == "Deleted JobTemplate: default/t\n"
+    assert server.objects(JOB_TEMPLATES) == []
+
+
+async def test_restarts_say_when_the_last_was(server: FakeApiServer) -> None:
+    pod = _pod("p", **{"job-name": "j"})
+    ended = {"terminated": {"finishedAt": "2026-01-03T23:50:00Z"}}
+    pod["status"]["containerStatuses"] = [{"name": "c", "ready": True, "restartCount": 2, "lastState": ended}]
+    server.put(PODS, pod)
+    row = (await drive("vcctl pod list -o wide", server)).out.splitlines()[1]
+    assert row.split()[:5] == ["p", "1/1", "Running", "2", "(10m"]
 
 
 async def test_kubectl_create_vcjob(server: FakeApiServer) -> None:

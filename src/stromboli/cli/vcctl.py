@@ -63,7 +63,7 @@ def kubectl_vc() -> int:
     """``kubectl vc``: the whole of vcctl."""
     from stromboli.cli.vc import trees
 
-    return _run(trees.vcctl("kubectl vc"))
+    return _run(trees.kubectl_vc())
 
 
 def kubectl_create_vcjob() -> int:

@@ -84,7 +84,7 @@ class Command:
     flags: tuple[Flag, ...] = ()
     children: tuple[Command, ...] = ()
     argument: str = ""
-    """Name of a word that may follow without a flag, such as ``NAME`` or ``FILE``; with ``...`` any number of words."""
+    """A word that may follow without a flag, such as ``NAME``; with ``...`` in it any number of words."""
     long: str = ""
     example: str = ""
     kubectl_style: bool = False
@@ -213,7 +213,7 @@ def parse(command: Command, line: Sequence[str]) -> Arguments:
                 given.add(flag.name)
         else:
             words.append(word)
-    if not command.argument.endswith("...") and len(words) > bool(command.argument):
+    if "..." not in command.argument and len(words) > bool(command.argument):
         raise UsageError(f'unexpected argument "{words[bool(command.argument)]}"')
     return Arguments(values, tuple(words), frozenset(given))
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from stromboli.cli.commanding.commands import GLOBAL_FLAGS, Command, Flag, spelled
 
+HELP_COMMAND = Command("help", "Help about any command")
+"""Stands in the list of the root's commands; what it does is done before commands are chosen."""
+
 
 def help_screen(path: Sequence[Command]) -> str:
     """What ``--help`` prints."""
@@ -19,7 +22,7 @@ def usage(path: Sequence[Command]) -> str:
     if command.example:
         parts.append("Examples:\n" + "\n".join(f"  {line}" for line in command.example.splitlines()))
     if command.children:
-        parts.append(_commands(command))
+        parts.append(_commands((*command.children, HELP_COMMAND) if len(path) == 1 else command.children))
     help_flag = Flag("help", f"help for {command.name}", "h", default=False)
     parts.append("Flags:\n" + _flags((*command.flags, help_flag, *(GLOBAL_FLAGS if len(path) == 1 else ()))))
     if len(path) > 1:
@@ -33,14 +36,15 @@ def _usage_lines(path: Sequence[Command]) -> str:
     command, name = path[-1], spelled(path)
     lines = []
     if command.run:
-        lines.append(f"  {name}{f' [{command.argument}]' if command.argument else ''} [flags]")
+        argument = command.argument if " " in command.argument else f"[{command.argument}]"
+        lines.append(f"  {name} {argument} [flags]" if command.argument else f"  {name} [flags]")
     if command.children:
         lines.append(f"  {name} [command]")
     return "Usage:\n" + "\n".join(lines)
 
 
-def _commands(command: Command) -> str:
-    children = sorted(command.children, key=lambda child: child.name)
+def _commands(commands: Sequence[Command]) -> str:
+    children = sorted(commands, key=lambda child: child.name)
     width = max(11, *(len(child.name) for child in children))
     return "Available Commands:\n" + "\n".join(f"  {child.name:<{width}} {child.short}" for child in children)
 

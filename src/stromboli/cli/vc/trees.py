@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stromboli.cli.commanding.commands import CONNECTION_FLAGS, Command, Flag
 from stromboli.cli.vc.output import DRY_RUN, OUTPUT, OUTPUT_ONE, WATCH
 
@@ -22,6 +24,18 @@ SIZES = (
 def leaf(name: str, short: str, run: str, *flags: Flag, argument: str = "", example: str = "") -> Command:
     """A command that talks to a cluster."""
     return Command(name, short, f"{PACKAGE}.{run}", (*flags, *CONNECTION_FLAGS), argument=argument, example=example)
+
+
+EXPLAIN = leaf(
+    "explain",
+    "say why a job waits, with numbers, and what to do about it",
+    "explain:explain_job",
+    NAMESPACE,
+    JOB_NAME,
+    POLICY,
+    OUTPUT_ONE,
+    argument="NAME",
+)
 
 
 def _job() -> Command:
@@ -56,15 +70,7 @@ def _job() -> Command:
                 WATCH,
             ),
             leaf("view", "show job information", "job_view:view_job", *one, OUTPUT_ONE, argument="NAME"),
-            leaf(
-                "explain",
-                "say why a job waits, with numbers, and what to do about it",
-                "explain:explain_job",
-                *one,
-                POLICY,
-                OUTPUT_ONE,
-                argument="NAME",
-            ),
+            EXPLAIN,
             leaf(
                 "preview",
                 "say what would become of a job, without submitting it",
@@ -167,8 +173,13 @@ def _pod() -> Command:
     )
 
 
+def kubectl_vc() -> Command:
+    """``kubectl vc``: the tree of vcctl, and ``explain`` without the word ``job``."""
+    return replace(tree := vcctl("kubectl vc"), children=(*tree.children, EXPLAIN))
+
+
 def vcctl(name: str = "vcctl") -> Command:
-    """The tree of vcctl; ``kubectl vc`` is the same tree by another name."""
+    """The tree of vcctl."""
     return Command(
         name,
         "vcctl controls volcano jobs and queues",
@@ -265,7 +276,7 @@ CREATE_VCJOB = Command(
         OUTPUT_ONE,
         *CONNECTION_FLAGS,
     ),
-    argument="NAME [-- COMMAND...]...",
+    argument="NAME [-- COMMAND...]",
     kubectl_style=True,
     example="kubectl create vcjob train --image=busybox --replicas=4 --queue=research -- sleep 60",
 )
