@@ -66,9 +66,6 @@ class DeviceBinder:
             await self._release(bind.task, grant)
 
     async def settle(self, bind: Bind) -> None:
-        """Nothing is held but what the pod keeps."""
-
-    async def settle(self, bind: Bind) -> None:
         """Nothing is held for the time of the bind alone."""
 
     async def _write(self, task: TaskRef, grant: DeviceGrant) -> None:

@@ -31,6 +31,8 @@ class Known:
 
     actions: Mapping[str, ArgumentCheck | None]
     plugins: Mapping[str, ArgumentCheck | None]
+    entries: Collection[str] = ()
+    """Names in ``configurations`` that are not those of actions: plugins read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class _Reader:
             body = _mapping(where, entry)
             name = _text(f"{where}.name", body.get("name"))
             arguments = _mapping(f"{where}.arguments", body.get("arguments") or {})
-            if name not in self.known.actions:
+            if name not in self.known.actions and name not in self.known.entries:
                 self.problems.append(f"{where}.name: action {name!r} is not known{_choices(name, self.known.actions)}")
             self.check_arguments(f"{where}.arguments ({name})", self.known.actions.get(name), arguments)
             yield name, arguments

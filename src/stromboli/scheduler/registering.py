@@ -43,7 +43,8 @@ class Registry:
     def known(self) -> Known:
         """The names, with what checks arguments; the scheduler's own plugin is not for policy files."""
         plugins = {name: argument_check(plugin) for name, plugin in self.plugins.items() if plugin is not BindBackoff}
-        return Known(actions=dict.fromkeys(self.actions), plugins=plugins)
+        entries = {name for plugin in self.plugins.values() for name in plugin.configuration_entries}
+        return Known(actions=dict.fromkeys(self.actions), plugins=plugins, entries=entries)
 
 
 def load(plugins_dir: str = "") -> Registry:

@@ -31,6 +31,7 @@ from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import number
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
 from stromboli.scheduler.device_binding import DeviceBinder
+from stromboli.scheduler.device_maps import DeviceMaps
 from stromboli.scheduler.eventing import PodEvents
 from stromboli.scheduler.evicting import Evictor
 from stromboli.scheduler.explaining import Explanations
@@ -97,6 +98,7 @@ class Scheduler:
             options.scheduler_name, node_selector=options.node_selector, share=Share.of(environment.partition)
         )
         self.cache = Cache(client, self.mirror, self.feed, options, acceptance, witness=self)
+        self._device_maps = DeviceMaps(client, self.mirror, self.feed, lambda: policies.current)
         self._recorder = Recorder(client, options.component, clock=clock)
         events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
         self._resync = Resync(client, self, clock=clock)
@@ -138,7 +140,7 @@ class Scheduler:
             for part in (
                 *(self._recorder.run, self._binder.run, self._evictor.run, self._resync.run, self._jobs.run),
                 *(self._queues.run, self._gates.run, self._shard_writer.run, self._loads.run),
-                *(self.cache.run, self._policies.follow),
+                *(self.cache.run, self._policies.follow, self._device_maps.run),
             ):
                 tasks.create_task(part())
             with garbage.left_alone():
@@ -155,6 +157,7 @@ class Scheduler:
         return result
 
     async def _cycle(self) -> CycleResult:
+        await self._device_maps.ready()
         async with self.feed.frozen():
             shard_status = self._shards.look(self.mirror.objects.all(core.NodeShard)) if self._shards else None
             started = self._clock.monotonic()

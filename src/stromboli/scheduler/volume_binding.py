@@ -73,9 +73,6 @@ class VolumeBinder:
         """Nothing: volumes once bound stay with their claims, and are there when the pod is tried again."""
 
     async def settle(self, bind: Bind) -> None:
-        """Nothing is held but what the pod keeps."""
-
-    async def settle(self, bind: Bind) -> None:
         """Nothing is held for the time of the bind alone."""
 
     def _claims(self, task: Task) -> PodClaims:

@@ -252,6 +252,8 @@ class Plugin:
     name: ClassVar[str] = ""
     shape_annotations: ClassVar[frozenset[str]] = frozenset()
     """Pod annotations that node-side hooks read: pods that differ in them get different shapes."""
+    configuration_entries: ClassVar[frozenset[str]] = frozenset()
+    """Names in the policy's ``configurations`` that the plugin reads; see ``View.configurations``."""
 
     def __init__(self, arguments: Arguments | None = None) -> None:
         self.arguments: Arguments = arguments or {}

@@ -47,6 +47,7 @@ class DeviceShare(Plugin):
 
     name: ClassVar[str] = "deviceshare"
     shape_annotations: ClassVar[frozenset[str]] = vgpu.ANNOTATIONS
+    configuration_entries: ClassVar[frozenset[str]] = frozenset({mindcluster_reports.PARAMETERS})
     arguments_model = DeviceShareArguments
 
     def open(self, view: View) -> Hooks:
