@@ -32,7 +32,8 @@ def run_file(file: VectorFile, only: str | None, exclusions: Exclusions, *, prob
     report = FileReport(file.name)
     for case in file.cases:
         if selected(only, file.name, case["id"]):
-            report.cases.append(run_case(case, exclusions.reason(file.name, case["id"]), judge))
+            excluded = exclusions.reason(file.name, case["id"]) or exclusions.reason_within(case)
+            report.cases.append(run_case(case, excluded, judge))
     return report
 
 
