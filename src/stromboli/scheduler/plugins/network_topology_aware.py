@@ -51,7 +51,15 @@ class NetworkTopologyAware(Plugin):
         self._lowest = LowestDomains(view)
         self._near: dict[str, Floats] = {}
         return Hooks(
-            scores=[Score("network topology", self._rate, scope=Scope.TASK, reach=Reach.CLUSTER)],
+            scores=[
+                Score(
+                    "network topology",
+                    self._rate,
+                    scope=Scope.TASK,
+                    reach=Reach.CLUSTER,
+                    concerns=lambda _task: len(self._known.tiers) > 1,  # without HyperNodes all nodes are alike
+                )
+            ],
             hyper_node_score=self._hyper_node_scores,
             gradient=self._gradient,
         )
