@@ -142,6 +142,12 @@ WAITING = {
         "ClusterOvercommitted",
         "the group needs cpu 72; the cluster admits cpu 48 (1.2 times its size)",
     ),
+    "the pods have gates": (
+        {"replicas": 2},
+        {"schedulingGates": [{"name": "example.com/wait"}]},
+        "PodsGated",
+        "2 of its 2 pods have scheduling gates",
+    ),
     "there is room for a part of the gang": (
         {"replicas": 6, "cpu": "6"},
         {},
@@ -161,13 +167,16 @@ async def test_a_waiting_job_is_explained(shell: Shell, cluster: Cluster, name: 
     assert found["sentence"].startswith(f"{shell.namespace}/waits waits: {want}")
 
 
-async def test_a_full_queue_is_named_with_its_numbers(shell: Shell, cluster: Cluster) -> None:
+async def test_a_queue_that_is_full_and_then_closed_is_named(shell: Shell, cluster: Cluster) -> None:
     name = f"small-{os.getpid()}"
     await cluster.create(QUEUES, queue(name, capability={"cpu": "1"}))
     await eventually(lambda: cluster.queue(name), lambda seen: seen.get("status", {}).get("state") == "Open")
     await cluster.create(JOBS, vcjob("waits", queue=name, cpu="1"))
     found = await explained(shell, "waits", "QueueQuotaInsufficient")
     assert f"the group needs cpu 2; queue {name} may hold cpu 1" in found["sentence"]
+    await shell.ok("vcctl", "queue", "operate", "-n", name, "-a", "close")
+    found = await explained(shell, "waits", "QueueNotOpen")
+    assert f"waits: queue {name} is Clos" in found["sentence"]
     await cluster.delete(JOBS, "waits")
     await cluster.gone(JOBS, "waits")
     await cluster.delete(QUEUES, name)
