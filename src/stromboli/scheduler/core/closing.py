@@ -129,14 +129,19 @@ def report(job: Job, text: str, invalid: str, notes: Iterable[str] = ()) -> JobR
 
 
 def queue_updates(
-    queues: Mapping[str, Queue], columns: Columns, held: Mapping[str, devices.Demand]
+    queues: Mapping[str, Queue],
+    columns: Columns,
+    held: Mapping[str, devices.Demand],
+    otherwise: Mapping[str, Mapping[str, float]] | None = None,
 ) -> list[QueueUpdate]:
     """``status.allocated`` of queues, ancestors included, where it differs from what was last seen.
 
-    ``held`` says what queues themselves hold of device classes.
+    ``held`` says what queues themselves hold of device classes, ``otherwise`` by how much their tasks hold other
+    amounts than they ask for.
     """
+    own = _own_amounts(queues, columns, otherwise or {})
     updates = []
-    for queue, total, demand in _with_descendants(queues, held):
+    for queue, total, demand in _with_descendants(queues, own, held):
         resource = queue.resource
         if _same_amounts(resource.status.allocated, total, columns, demand):
             continue
@@ -147,14 +152,26 @@ def queue_updates(
     return updates
 
 
+def _own_amounts(
+    queues: Mapping[str, Queue], columns: Columns, otherwise: Mapping[str, Mapping[str, float]]
+) -> dict[str, Floats]:
+    own = {name: queue.allocated.copy() for name, queue in queues.items()}
+    for name, differences in otherwise.items():
+        for resource, amount in differences.items():
+            column = columns.get(resource)
+            if column is not None and name in own:
+                own[name][column] += amount
+    return own
+
+
 def _written_devices(demand: devices.Demand) -> dict[str, str]:
     return {key: quantities.format(Fraction(amount)) for key, amount in demand.items() if amount}
 
 
 def _with_descendants(
-    queues: Mapping[str, Queue], held: Mapping[str, devices.Demand]
+    queues: Mapping[str, Queue], own: Mapping[str, Floats], held: Mapping[str, devices.Demand]
 ) -> Iterable[tuple[Queue, Floats, devices.Demand]]:
-    totals = {name: (queue, queue.allocated.copy(), dict(held.get(name, {}))) for name, queue in queues.items()}
+    totals = {name: (queue, own[name].copy(), dict(held.get(name, {}))) for name, queue in queues.items()}
     if "root" not in queues:
         return totals.values()
     for queue in queues.values():
@@ -162,7 +179,7 @@ def _with_descendants(
         parent = queue.resource.spec.parent or "root"
         while parent in totals and parent not in seen:
             seen.add(parent)
-            totals[parent][1].__iadd__(queue.allocated)
+            totals[parent][1].__iadd__(own[queue.name])
             devices.add(totals[parent][2], held.get(queue.name, {}))
             parent = queues[parent].resource.spec.parent or "root"
     return totals.values()

@@ -264,6 +264,16 @@ class Combination:
         """What plugins send along with a bind."""
         return extensions.merged(hook(task, node) for hook in self._extension_hooks)
 
+    def held_otherwise(self) -> dict[str, dict[str, float]]:
+        """By queue and resource: by how much tasks hold other amounts than they ask for."""
+        total: dict[str, dict[str, float]] = {}
+        for member in self._once():
+            for queue, amounts in (member.hooks.held_otherwise or dict)().items():
+                held = total.setdefault(queue, {})
+                for resource, amount in amounts.items():
+                    held[resource] = held.get(resource, 0.0) + amount
+        return total
+
     def united(self, name: str) -> frozenset[str]:
         """All names that plugins give in a field of this name, whatever their switches."""
         return frozenset().union(*(getattr(member.hooks, name) for member in self._once()))

@@ -252,7 +252,9 @@ class Cycle:
             self._close_job(job)
         self.journal.end_evictions()
         self._end_tentative(TaskStatus.PIPELINED)
-        self.result.queues = closing.queue_updates(self.mirror.queues, self.mirror.columns, self._held_devices())
+        self.result.queues = closing.queue_updates(
+            self.mirror.queues, self.mirror.columns, self._held_devices(), self.combination.held_otherwise()
+        )
         self._end_tentative(TaskStatus.ALLOCATED)
         self._hand_over()
         self.result.timings["close", ""] = self._clock() - started

@@ -238,6 +238,10 @@ class Hooks:
     own_resources: frozenset[str] = frozenset()
     """Resources that the plugin accounts for itself: they are in no request and in no node's amounts any more."""
 
+    held_otherwise: Callable[[], Mapping[str, Mapping[str, float]]] | None = None
+    """By queue and resource, in internal units: what its tasks hold beyond (or short of) what they ask for, as far as
+    the plugin knows better. Counts in the queue's status; asked at the end of the cycle."""
+
     # The end of the cycle, before PodGroup statuses are worked out.
     close: Callable[[], None] | None = None
 

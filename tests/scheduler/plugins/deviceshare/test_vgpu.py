@@ -377,6 +377,27 @@ def test_pods_without_devices_are_not_looked_at() -> None:
     assert mirror.memory["deviceshare-inventories"] == {}
 
 
+# -- the status of queues ------------------------------------------------------------------------------------------
+
+
+def allocated_of(result: CycleResult) -> dict[str, str]:
+    (update,) = result.queues
+    return {name: amount for name, amount in update.allocated.items() if name.startswith("volcano.sh/")}
+
+
+def test_the_status_of_a_queue_tells_what_was_really_given() -> None:
+    mirror = cluster(gpu_node("n1", *TWO), asking(member("p"), slice_of(2)))
+    plan = devices_policy(VGPUEnable=True)
+    given = {names.VGPU_NUMBER: "2", names.VGPU_MEMORY: "32768"}
+    assert allocated_of(run_cycle(mirror, plan)) == given
+    assert run_cycle(mirror, plan).queues == [], "nothing has changed"
+    record = mirror.tasks["ns/p"].annotations[names.VGPU_IDS]
+    feed(mirror, asking(member("p", **{names.VGPU_IDS: record}).on("n1"), slice_of(2)))
+    assert run_cycle(mirror, plan).queues == []
+    mirror.delete_pod("ns/p")
+    assert allocated_of(run_cycle(mirror, plan)) == {}
+
+
 # -- invariants ----------------------------------------------------------------------------------------------------
 
 REQUESTS = st.lists(

@@ -18,7 +18,7 @@ from stromboli.scheduler.core.extensions import BindExtension, merged
 from stromboli.scheduler.core.plugin import Filter, Hooks, PlacementRefused, Plugin, Refusals, Scope, Score
 from stromboli.scheduler.core.reasons import Reason
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.plugins.deviceshare import configuration, mindcluster, mindcluster_reports, vgpu
+from stromboli.scheduler.plugins.deviceshare import configuration, mindcluster, mindcluster_reports, queue_usage, vgpu
 from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, DoesNotFit, Family, Holding
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
 from stromboli.scheduler.plugins.deviceshare.hami import HamiFamily
@@ -75,6 +75,7 @@ class DeviceShare(Plugin):
             on_allocate=self._placed,
             on_deallocate=self._removed,
             bind_extension=self._extension,
+            held_otherwise=self._held_otherwise if self._settings.vgpu else None,
             shape_labels=mindcluster.LABELS.union(*self._settings.rules),
             shape_annotations=frozenset().union(*(family.pod_annotations for family in self._hami())),
             own_resources=frozenset(family.resources.memory for family in self._hami() if family.resources.memory),
@@ -194,6 +195,23 @@ class DeviceShare(Plugin):
         if not chosen:
             return None
         return merged(self._written(family, chosen, task, node) for family in self._asked_by(task))
+
+    def _held_otherwise(self) -> dict[str, dict[str, float]]:
+        return queue_usage.differences(self._view, self._difference)
+
+    def _difference(self, task: Task) -> dict[str, float] | None:
+        """What a task has been given of cards, less what it asks for."""
+        family = next((family for family in self._asked_by(task) if isinstance(family, VgpuFamily)), None)
+        if family is None:
+            return None
+        chosen = self._chosen.get(task.uid, {}).get(family.name)
+        holding = chosen.holding if chosen is not None else family.recorded(task)
+        columns = self._view.columns
+        return {
+            resource: amount - (0.0 if (column := columns.get(resource)) is None else float(task.request[column]))
+            for resource, amount in family.counted(holding).items()
+            if holding
+        }
 
     def _written(self, family: Family, chosen: dict[str, Choice], task: Task, node: Node) -> BindExtension | None:
         choice = chosen.get(family.name)

@@ -87,13 +87,18 @@ class VgpuFamily:
         failure = f"node {node} locked for {task.name} hamivgpu lockname"
         return NodeLock(names.VGPU_NODE_LOCK, failure) if self._settings.lock else None
 
+    def recorded(self, task: Task) -> Holding:
+        """What the pod's annotation says that it holds of its node's cards."""
+        return encoding.decode_containers(task.annotations.get(names.VGPU_IDS, ""))
+
     def counted(self, holding: Holding) -> Mapping[str, float]:
         """What the holding amounts to by resource, in thousandths: it takes the place of what was asked for."""
         shares = [share for container in holding for share in container]
-        return {
+        amounts = {
             self.resources.memory: 1000.0 * sum(share.memory for share in shares),
             self.resources.cores: 1000.0 * sum(share.cores for share in shares),
         }
+        return {resource: amount for resource, amount in amounts.items() if resource}
 
 
 class VgpuDevices:
