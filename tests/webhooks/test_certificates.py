@@ -69,6 +69,7 @@ def test_another_host_needs_another_certificate() -> None:
 def test_a_new_authority_is_trusted_before_it_is_used() -> None:
     bundle = certificates.create(HOSTS, NOW)
     later = NOW + 2500 * DAY
+    bundle = certificates.renewed(bundle, HOSTS, NOW + 2400 * DAY, bundle.authorities)
     first = certificates.renewed(bundle, HOSTS, later, bundle.authorities)
     assert len(authorities(first)) == 2
     assert first.certificate == bundle.certificate
@@ -92,6 +93,23 @@ def test_a_certificate_of_no_use_is_replaced_whoever_has_been_told() -> None:
     bundle = certificates.create(HOSTS, NOW)
     assert certificates.renewed(bundle, HOSTS, NOW + 400 * DAY, "").certificate != bundle.certificate
     assert certificates.renewed(bundle, ["other"], NOW, "").certificate != bundle.certificate
+
+
+def test_certificates_of_a_clock_that_was_ahead_are_replaced_at_once() -> None:
+    ahead = certificates.create(HOSTS, NOW + 30 * DAY)
+    assert "valid only from" in (certificates.untimely(ahead, NOW) or "")
+    now = certificates.renewed(ahead, HOSTS, NOW, "")
+    assert certificates.untimely(now, NOW) is None
+    serving(now).verify_directly_issued_by(authorities(now)[0])
+    assert len(authorities(now)) == 1
+
+
+def test_what_ended_years_ago_is_replaced_in_one_step() -> None:
+    old = certificates.create(HOSTS, NOW - 5000 * DAY)
+    assert "ended at" in (certificates.untimely(old, NOW) or "")
+    now = certificates.renewed(old, HOSTS, NOW, "")
+    assert certificates.untimely(now, NOW) is None
+    assert certificates.renewed(now, HOSTS, NOW, now.authorities) == now
 
 
 def test_an_authority_that_has_ended_is_dropped() -> None:

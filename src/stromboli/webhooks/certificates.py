@@ -63,11 +63,13 @@ def renewed(bundle: Bundle, hosts: Sequence[str], now: datetime, told: str) -> B
     """
     authorities, certificate = _certificates(bundle.authorities), _certificates(bundle.certificate)[0]
     newest, authority_key = authorities[0], _authority_key(bundle)
-    if _is_due(newest, now):
+    useless = not _is_timely(certificate, now) or not _covers(certificate, hosts)
+    if _is_due(newest, now) or not _is_timely(newest, now):
         fresh, fresh_key = _authority(hosts[0], now)
-        trusted = [fresh, *(old for old in authorities if old.not_valid_after_utc > now)]
-        return replace(bundle, authorities="".join(map(_pem, trusted)), authority_key=_key_pem(fresh_key))
-    useless = certificate.not_valid_after_utc <= now or not _covers(certificate, hosts)
+        trusted = [fresh, *(old for old in authorities if _is_timely(old, now))]
+        with_fresh = replace(bundle, authorities="".join(map(_pem, trusted)), authority_key=_key_pem(fresh_key))
+        # Where nothing works anyhow there is nobody to be told first.
+        return renewed(with_fresh, hosts, now, told) if useless else with_fresh
     due = _is_due(certificate, now) or not _is_signed_by(certificate, newest)
     if useless or (due and _pem(newest) in told):
         serving, key = _serving(newest, authority_key, hosts, now)
@@ -87,6 +89,27 @@ def check(bundle: Bundle) -> None:
         raise CertificateError(f"the private key cannot be read: {error}") from error
     if key.public_key() != certificate.public_key():
         raise CertificateError("the private key does not belong to the certificate; replace both together")
+
+
+def untimely(bundle: Bundle, now: datetime) -> str | None:
+    """Why the serving certificate cannot be used at this time, ``None`` if it can. Raises :class:`CertificateError`."""
+    certificate = _certificates(bundle.certificate)[0]
+    if certificate.not_valid_before_utc > now:
+        return f"the certificate is valid only from {certificate.not_valid_before_utc.isoformat()} on"
+    if certificate.not_valid_after_utc <= now:
+        return f"the certificate ended at {certificate.not_valid_after_utc.isoformat()}"
+    return None
+
+
+def is_trusted(bundle: Bundle, authorities: str) -> bool:
+    """Whether who trusts ``authorities`` trusts the serving certificate. Raises :class:`CertificateError`."""
+    certificate = _certificates(bundle.certificate)[0]
+    return any(_is_signed_by(certificate, authority) for authority in _certificates(authorities))
+
+
+def united(*authorities: str) -> str:
+    """All authorities, each once, the first ones first. Raises :class:`CertificateError`."""
+    return "".join(dict.fromkeys(_pem(one) for text in authorities if text for one in _certificates(text)))
 
 
 def expiry(bundle: Bundle) -> datetime:
@@ -184,6 +207,10 @@ def _authority_key(bundle: Bundle) -> CertificateIssuerPrivateKeyTypes:
 def _is_due(certificate: x509.Certificate, now: datetime) -> bool:
     life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return now >= certificate.not_valid_before_utc + life * RENEW_AFTER
+
+
+def _is_timely(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def _is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

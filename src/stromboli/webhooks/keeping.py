@@ -24,6 +24,8 @@ from stromboli.webhooks.tls import ReloadableTls
 log = logging.getLogger(__name__)
 
 ROUND_SECONDS: Final = 10.0
+RETIRING_ROUNDS: Final = 12
+"""Two minutes: longer than the kubelets take to bring a changed Secret to every replica."""
 REGISTRATION_DEADLINE_SECONDS: Final = 300.0
 REGISTRATION_RETRY_SECONDS: Final = 1.0
 
@@ -42,16 +44,28 @@ class OwnCertificates:
         self, store: CertificateStore, hosts: Sequence[str], now: Callable[[], datetime] = certificates.utc_now
     ) -> None:
         self._store, self._hosts, self._now = store, hosts, now
+        self._used: Bundle | None = None
 
     async def current(self, told: str) -> Bundle:
-        """The stored certificates, made or renewed by one step where that is due."""
+        """The stored certificates, made or renewed by one step where that is due.
+
+        Where the store has lost those in use they are stored again: clients trust them.
+        """
         stored = await self._stored()
-        wanted = self._renewed(stored, told) if stored else certificates.create(self._hosts, self._now())
-        if wanted == stored:
-            return wanted
-        saved = await self._store.save(wanted)
-        log.debug("certificates written, valid until %s", certificates.expiry(saved).isoformat())
-        return saved
+        if stored is None and self._used is not None:
+            log.warning("the certificates in use are no longer stored; they are stored again")
+        known = stored or self._used
+        wanted = self._renewed(known, told) if known else certificates.create(self._hosts, self._now())
+        if wanted != stored:
+            self._say_why(known)
+            wanted = await self._store.save(wanted)
+            log.debug("certificates written, valid until %s", certificates.expiry(wanted).isoformat())
+        self._used = wanted
+        return wanted
+
+    def _say_why(self, known: Bundle | None) -> None:
+        if known is not None and (why := certificates.untimely(known, self._now())):
+            log.warning("%s; it is replaced", why)
 
     async def _stored(self) -> Bundle | None:
         """What is stored and can be used; what cannot be read is replaced rather than served."""
@@ -72,13 +86,19 @@ class OwnCertificates:
 class GivenCertificates:
     """Certificates that somebody else mounts and renews."""
 
-    def __init__(self, files: MountedCertificates) -> None:
-        self._files = files
+    def __init__(self, files: MountedCertificates, now: Callable[[], datetime] = certificates.utc_now) -> None:
+        self._files, self._now = files, now
+        self._used: Bundle | None = None
 
     async def current(self, told: str) -> Bundle:
-        """The files' present content."""
+        """The files' present content, unless that has no use at this time while what was there before has."""
         bundle = await self._files.load()
         certificates.check(bundle)
+        if why := certificates.untimely(bundle, self._now()):
+            if self._used is not None and certificates.untimely(self._used, self._now()) is None:
+                raise CertificateError(f"{why}; the one in use is kept until it ends")
+            log.error("%s; reviews fail until the mounted files are replaced, which is noticed by itself", why)
+        self._used = bundle
         return bundle
 
 
@@ -97,6 +117,8 @@ class Keeper:
         self.tls, self.endpoints = tls, endpoints
         self._source, self._registrar, self._clock = source, registrar, clock
         self._told = ""
+        self._coming = ""
+        self._retiring: list[str] = []
         self.registered = not endpoints
         """Whether every configuration object has been in order at least once."""
 
@@ -134,22 +156,44 @@ class Keeper:
     async def round(self) -> None:
         """Take up changed certificates, then tell the API server. Never raises for what a later round may mend."""
         await self._take_up()
-        told = [await self._tell(endpoint) for endpoint in self.endpoints]
-        if all(told):
-            self._told = self.tls.bundle.authorities
+        self._retiring = self._retiring[1:]
+        await self._tell_all(certificates.united(self.tls.bundle.authorities, self._coming, *self._retiring))
 
     async def _take_up(self) -> None:
         try:
             bundle = await self._source.current(self._told)
-            if bundle != self.tls.bundle:
+            if bundle != self.tls.bundle and self._can_be_met(bundle):
+                # Replicas do not take up a replaced authority at the same moment: the old one stays trusted for long.
+                self._retiring = [self.tls.bundle.authorities] * RETIRING_ROUNDS if self._coming else self._retiring
+                self._coming = ""
                 self.tls.load(bundle)
                 log.info("certificates taken up, valid until %s", certificates.expiry(bundle).isoformat())
         except (CertificateError, KubeError) as error:
             log.error("certificates could not be checked: %s", error)
 
-    async def _tell(self, endpoint: Endpoint) -> bool:
+    def _can_be_met(self, bundle: Bundle) -> bool:
+        """Whether the API server trusts ``bundle``; where it does not it is told in this round, and asked in the next.
+
+        A certificate that has no use at this time is replaced by any other.
+        """
+        if not self._told or certificates.is_trusted(bundle, self._told):
+            return True
+        if certificates.untimely(self.tls.bundle, certificates.utc_now()):
+            return True
+        if self._coming != bundle.authorities:
+            log.warning("the authority has been replaced; it is used when the API server has been told of it")
+        self._coming = bundle.authorities
+        return False
+
+    async def _tell_all(self, authorities: str) -> bool:
+        told = [await self._tell(endpoint, authorities) for endpoint in self.endpoints]
+        if all(told):
+            self._told = authorities
+        return all(told)
+
+    async def _tell(self, endpoint: Endpoint, authorities: str) -> bool:
         try:
-            if await self._registrar.register(endpoint, self.tls.bundle.authorities):
+            if await self._registrar.register(endpoint, authorities):
                 log.info("%s updated", endpoint.configuration)
         except (NotRegistered, KubeError) as error:
             log.error("%s could not be updated: %s", endpoint.configuration, error)
