@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from stromboli.api import core, durations, quantities
-from stromboli.scheduler.core import devices
+from stromboli.scheduler.core import devices, policy
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.devices import MARK, Claims, Demand
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.objects import ClusterObjects
 from stromboli.scheduler.core.policy import PluginOption, Policy
 from stromboli.scheduler.plugins import built_in
-from stromboli.scheduler.plugins.claim_filters import TIME_LIMIT
+from stromboli.scheduler.plugins.claim_filters import TIME_LIMIT, WEIGHT
 from stromboli.scheduler.plugins.device_quotas import DeviceAccount, limits
 from stromboli.scheduler.plugins.dra.allocator import STEPS_PER_SECOND
 from stromboli.scheduler.plugins.dra.claiming import steps_of
+from stromboli.scheduler.plugins.volumes.scoring import shape_of
+from stromboli.scheduler.volume_binding import timeout_of
 from tests.conformance.comparing import JsonObject, differ, differing_maps
 from tests.conformance.domain_functions import judge
 from tests.conformance.verdicts import NotApplicable
@@ -29,6 +31,16 @@ def _time_limit(case: JsonObject) -> Iterator[str]:
     want = case.get("result") or (case.get("argsAfter") or args)["dra"]
     steps = steps_of((args.get("rawArgs") or {}).get(TIME_LIMIT))
     yield from differ("seconds", durations.seconds(want["filterTimeout"]), (steps or 0) / STEPS_PER_SECOND)
+
+
+@judge("defaultVolumeBindingArgs", "setUpVolumeBindingArgs")
+def _volume_binding(case: JsonObject) -> Iterator[str]:
+    want = case.get("result") or (case.get("argsAfter") or case["args"])["vbArgs"]
+    arguments = case["args"].get("rawArgs") or {}
+    shape = [{"utilization": point.utilization, "score": point.score} for point in shape_of(arguments)]
+    yield from differ("shape", want["shape"], shape)
+    yield from differ("weight", want["weight"], policy.integer(arguments, WEIGHT, 1))
+    yield from differ("timeout", want["bindTimeoutSeconds"], timeout_of(arguments))
 
 
 SWITCHES = {
@@ -61,8 +73,8 @@ FILTERS = {
 def _filters(case: JsonObject) -> Iterator[str]:
     enabled = case["recv"]["enabledPredicates"]
     arguments = {f"predicate.{ours}Enable": enabled[theirs] for theirs, ours in SWITCHES.items()}
-    policy = Policy((), ((PluginOption("predicates", arguments=arguments),),))
-    cycle = Cycle(Mirror(), policy, 0.0, session_id="", plugins=built_in().factories, actions={})
+    wanted = Policy((), ((PluginOption("predicates", arguments=arguments),),))
+    cycle = Cycle(Mirror(), wanted, 0.0, session_id="", plugins=built_in().factories, actions={})
     found = {filter_.name for _, filters in cycle.combination.filters for filter_ in filters}
     yield from differ(
         "filters", sorted(case["recvAfter"]["filterOrder"]), sorted(FILTERS[name] for name in found & FILTERS.keys())

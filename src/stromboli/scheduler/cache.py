@@ -261,7 +261,7 @@ def plain_kinds(options: Options) -> Iterator[tuple[Kind, type[core.Object]]]:
     yield kinds.STORAGE_CLASSES, core.StorageClass
     yield kinds.CSI_NODES, core.CSINode
     yield kinds.VOLUME_ATTACHMENTS, core.VolumeAttachment
-    if options.csi_storage and options.gate("CSIStorage"):
+    if (options.csi_storage and options.gate("CSIStorage")) or options.gate("StorageCapacityScoring"):
         yield kinds.CSI_STORAGE_CAPACITIES, core.CSIStorageCapacity
         yield kinds.CSI_DRIVERS, core.CSIDriver
     if options.gate("WorkLoadSupport"):

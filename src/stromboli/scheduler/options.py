@@ -21,6 +21,7 @@ FEATURE_GATES: Mapping[str, bool] = {
     "PriorityClass": True,
     "ResourceTopology": True,
     "CSIStorage": False,
+    "StorageCapacityScoring": False,
     "SchedulingGatesQueueAdmission": False,
     "DynamicResourceAllocation": True,
     "DRAConsumableCapacity": False,

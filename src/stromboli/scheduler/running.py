@@ -28,7 +28,6 @@ from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core import calling, loads, reading
 from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core.mirror import Mirror
-from stromboli.scheduler.core.policy import number
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
 from stromboli.scheduler.device_binding import DeviceBinder
 from stromboli.scheduler.device_maps import DeviceMaps
@@ -47,14 +46,11 @@ from stromboli.scheduler.registering import Registry
 from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
-from stromboli.scheduler.volume_binding import DEFAULT_TIMEOUT_SECONDS, VolumeBinder
+from stromboli.scheduler.volume_binding import VolumeBinder, timeout_of
 from stromboli.scheduler.writing import JobWriter, QueueWriter, by_job
 from stromboli.telemetry import traces
 
 log = logging.getLogger(__name__)
-
-VOLUME_TIMEOUT = "volumebinding.bindTimeoutSeconds"
-"""Argument of the predicates plugin: how long claims are waited for, in seconds."""
 
 TRACER = traces.tracer(__name__)
 
@@ -271,8 +267,7 @@ class Scheduler:
 
     def _volume_timeout(self) -> float:
         option = self._policies.current.option("predicates")
-        seconds = number(option.arguments if option else {}, VOLUME_TIMEOUT, DEFAULT_TIMEOUT_SECONDS)
-        return seconds if seconds > 0 else DEFAULT_TIMEOUT_SECONDS
+        return timeout_of(option.arguments if option else {})
 
     # Objects
 

@@ -20,14 +20,22 @@ from stromboli.scheduler.binding import PreBindError
 from stromboli.scheduler.core import volumes
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.objects import ClusterObjects, Key
+from stromboli.scheduler.core.policy import Arguments, number
 from stromboli.scheduler.core.records import Task
 from stromboli.scheduler.core.results import Bind
 from stromboli.scheduler.core.volumes import Choice, Choices, PodClaims, VolumePlan, VolumeProblem
 
 log = logging.getLogger(__name__)
 
+TIMEOUT = "volumebinding.bindTimeoutSeconds"
 DEFAULT_TIMEOUT_SECONDS = 600.0
 POLL_SECONDS = 1.0
+
+
+def timeout_of(arguments: Arguments) -> float:
+    """How long claims are waited for, by the arguments of the predicates plugin; what is no time gives the default."""
+    seconds = number(arguments, TIMEOUT, DEFAULT_TIMEOUT_SECONDS)
+    return seconds if seconds > 0 else DEFAULT_TIMEOUT_SECONDS
 
 
 class VolumeBinder:

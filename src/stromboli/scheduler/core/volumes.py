@@ -263,7 +263,7 @@ def _check_provisioning(
         raise VolumeProblem(NO_VOLUME)
     if check_storage:
         rooms = storage_terms(claim, class_, objects)
-        if rooms is not None and not any(matches_everything(t) or selectors.matches_node_term(t, node) for t in rooms):
+        if rooms is not None and not any(_covers(term, node) for term in rooms):
             raise VolumeProblem(NO_STORAGE)
 
 
@@ -298,6 +298,23 @@ def storage_terms(
         for room in objects.all(core.CSIStorageCapacity).values()
         if room.storage_class_name == class_.name and room.node_topology is not None and _room(room) >= size_of(claim)
     ]
+
+
+def room_on(claim: core.PersistentVolumeClaim, node: core.Node, objects: ClusterObjects) -> int | None:
+    """How much the class of a claim can still provision on a node, in bytes; None when its driver does not tell."""
+    rooms = [
+        _bytes({"storage": room.capacity})
+        for room in objects.all(core.CSIStorageCapacity).values()
+        if room.storage_class_name == (claim.spec.storage_class_name or "")
+        and room.capacity is not None
+        and room.node_topology is not None
+        and _covers(_as_term(room.node_topology), node)
+    ]
+    return max(rooms, default=None)
+
+
+def _covers(term: core.NodeSelectorTerm, node: core.Node) -> bool:
+    return matches_everything(term) or selectors.matches_node_term(term, node)
 
 
 def matches_everything(term: core.NodeSelectorTerm) -> bool:

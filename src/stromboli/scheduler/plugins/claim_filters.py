@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from stromboli.api import core
 from stromboli.scheduler.core import extensions, policy
-from stromboli.scheduler.core.plugin import Arguments, Filter, PlacementRefused, Reach
+from stromboli.scheduler.core.plugin import Arguments, Filter, PlacementRefused, Reach, Score
 from stromboli.scheduler.plugins.dra.claiming import DeviceClaims, steps_of
 from stromboli.scheduler.plugins.volumes.claiming import VolumeClaims
 from stromboli.scheduler.plugins.volumes.limits import VolumeLimits
+from stromboli.scheduler.plugins.volumes.scoring import GATE, StorageScore, shape_of
 from stromboli.scheduler.plugins.volumes.zones import VolumeZones
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from stromboli.scheduler.plugins.selecting import NodeLabels
 
 DEVICES = "DynamicResourceAllocation"
+WEIGHT = "volumebinding.weight"
 TIME_LIMIT = "dynamicresources.filterTimeoutSeconds"
 
 
@@ -41,6 +43,7 @@ class ClaimFilters:
         """Filters that look at nothing but the node."""
         self.cluster: list[Filter] = []
         """Filters whose answer about one node depends on what is placed elsewhere."""
+        self.scores: list[Score] = []
         self._books: list[_Books] = []
         self._volumes: VolumeClaims | None = None
         self._devices: DeviceClaims | None = None
@@ -51,6 +54,8 @@ class ClaimFilters:
             self._add_zones(VolumeZones(objects, labels))
         if is_on("VolumeBinding"):
             self._add_volumes(VolumeClaims(view, labels), keeps_books=bool(objects.all(core.PersistentVolumeClaim)))
+            if view.feature(GATE, False):
+                self._add_score(view, arguments)
         gate = view.feature(DEVICES, True)
         if gate and policy.boolean(arguments, f"predicate.{DEVICES}Enable", gate):
             devices = DeviceClaims(view, labels, steps_of(arguments.get(TIME_LIMIT)))
@@ -89,6 +94,12 @@ class ClaimFilters:
         )
         if keeps_books:
             self._books.append(volumes)
+
+    def _add_score(self, view: View, arguments: Arguments) -> None:
+        assert self._volumes is not None
+        weight = policy.integer(arguments, WEIGHT, 1)
+        score = StorageScore(self._volumes, view.objects, shape_of(arguments), weight)
+        self.scores.append(Score("volume binding", score.rate, reach=Reach.CLUSTER, concerns=self._volumes.waits))
 
     def _add_devices(self, devices: DeviceClaims, *, keeps_books: bool) -> None:
         self._devices = devices

@@ -21,6 +21,7 @@ from stromboli.scheduler.plugins import affinity, arguments, neighbours, node_fa
 from stromboli.scheduler.plugins.claim_filters import ClaimFilters
 from stromboli.scheduler.plugins.selecting import required_selector
 from stromboli.scheduler.plugins.tainting import tolerates
+from stromboli.scheduler.plugins.volumes import scoring
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Node, Task
@@ -58,6 +59,7 @@ class Predicates(Plugin):
         **{f"predicate__{switch}Enable": arguments.Boolean for switch in SWITCHES},
         volumebinding__bindTimeoutSeconds=arguments.Integer,
         volumebinding__weight=arguments.Integer,
+        volumebinding__shape=list[scoring.Point],
         dynamicresources__filterTimeoutSeconds=arguments.Integer,
     )
 
@@ -82,6 +84,7 @@ class Predicates(Plugin):
         return Hooks(
             prepare=self._claims.prepare,
             filters=[*filters, *self._claims.local, *self._cluster_filters(), *self._claims.cluster],
+            scores=self._claims.scores,
             on_allocate=self._placed if keeps_books else None,
             on_deallocate=self._removed if keeps_books else None,
             bind_extension=self._claims.extension if self._claims.keeps_books else None,

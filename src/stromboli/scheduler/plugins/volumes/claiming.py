@@ -310,6 +310,15 @@ class VolumeClaims:
     def _checks_storage(self) -> bool:
         return bool(self.view.options.get("csi-storage")) and self.view.feature("CSIStorage", False)
 
+    def plan_on(self, task: Task, node: Node) -> volumes.VolumePlan | None:
+        """What the pod's claims would get on a node; None when they cannot be served there, or wait for nothing."""
+        if not self.waits(task) or node.resource is None:
+            return None
+        try:
+            return self._plan(self._of(task).delayed, node, node.resource)
+        except VolumeProblem:
+            return None
+
     # Books
 
     def placed(self, task: Task, node: Node) -> None:
