@@ -102,6 +102,24 @@ async def test_one_unreadable_object_is_named_and_left_out(server: FakeApiServer
     assert [node.name for node in snapshot.of(core.Node)] == ["n0"]
 
 
+async def test_a_job_that_cannot_be_read_is_named_and_left_out(server: FakeApiServer) -> None:
+    good, bad = (server.put(kinds.JOBS, vcjob(name)) for name in ("good", "bad"))
+    bad["spec"]["tasks"][0]["template"]["spec"] = {"containers": "none"}
+    server.put(kinds.JOBS, bad)
+    put(server, DEFAULT)
+    for job in (good, bad):
+        name = f"{job['metadata']['name']}-{job['metadata']['uid']}"
+        server.put(kinds.POD_GROUPS, {"metadata": {"name": name, "namespace": "ns"}})
+    with Api(find("", server.url, {})) as api:
+        snapshot = await asyncio.to_thread(gather, api)
+    assert [each.name for each in snapshot.awaited] == [f"good-worker-{at}" for at in range(4)]
+    (line,) = snapshot.missing
+    assert line.startswith("jobs.batch.volcano.sh ns/bad: PodSpec: Expected `array`, got `str`")
+    done = await drive("vcctl job explain bad -n ns", server)
+    assert done.code == 255
+    assert done.err.startswith("Failed to explain job: the job cannot be read: PodSpec: Expected `array`")
+
+
 SETTINGS_REFUSED = {
     "no value": ("queue/a.spec.weight", "expected kind/name.spec.field=value"),
     "no field": ("queue/a=5", "expected kind/name.spec.field=value"),

@@ -68,7 +68,7 @@ class Facts:
     @property
     def phase(self) -> str:
         """The job's phase."""
-        return ((self.job.get("status") or {}).get("state") or {}).get("phase") or "Pending"
+        return members.phase_of(self.job)
 
     @property
     def group_key(self) -> str:
@@ -141,7 +141,7 @@ def _next_step(trial: Trial, reason: WaitReason) -> str:
 def from_conditions(job: JsonObject, group: JsonObject | None) -> Explanation:
     """What the objects say by themselves, for those who may not look at the cluster."""
     key = "/".join(json.key_of(job))
-    phase = ((job.get("status") or {}).get("state") or {}).get("phase") or "Pending"
+    phase = members.phase_of(job)
     told = [
         item
         for item in ((group or {}).get("status") or {}).get("conditions") or []

@@ -23,6 +23,12 @@ _COPIED = (
 )
 
 
+def phase_of(job: JsonObject) -> str:
+    """The job's phase, ``Pending`` before the first sync."""
+    state = (job.get("status") or {}).get("state") or {}
+    return str(state.get("phase") or "Pending")
+
+
 def group_name(job: JsonObject) -> str:
     """Name of the job's PodGroup."""
     return names.job_pod_group_name(json.key_of(job)[1], json.uid_of(job))

@@ -79,9 +79,9 @@ def _awaited(api: Api, objects: Sequence[core.Object], missing: list[str]) -> It
         missing.append(f"{kinds.JOBS.resource}: {error.message}")
         return
     for job in jobs:
-        if (job.get("status") or {}).get("state", {}).get("phase", "Pending") != "Pending":
+        if (json.key_of(job)[0], members.group_name(job)) not in groups or members.phase_of(job) != "Pending":
             continue
-        for pod in members.pods(job, priorities):
-            known = (pod.namespace, pod.metadata.annotations[members.GROUP]) in groups
-            if known and pod.key not in present:
-                yield pod
+        try:
+            yield from [pod for pod in members.pods(job, priorities) if pod.key not in present]
+        except (ValueError, TypeError, AttributeError) as error:  # an object that is older than its schema
+            missing.append(f"{kinds.JOBS.resource} {'/'.join(json.key_of(job))}: {error}")

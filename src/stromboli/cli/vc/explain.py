@@ -15,12 +15,12 @@ from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
 
 if TYPE_CHECKING:
-    from stromboli.cli.rehearsing.explaining import Explanation
+    from stromboli.cli.rehearsing.explaining import Explanation, Facts
 
 
 def explain_job(invocation: Invocation) -> None:
     """Print the explanation. Without the right to look at nodes, what the objects themselves say must do."""
-    from stromboli.cli.rehearsing.explaining import Facts, explain, from_conditions
+    from stromboli.cli.rehearsing.explaining import Facts, from_conditions
     from stromboli.cli.rehearsing.policies import choose, in_cluster
     from stromboli.cli.rehearsing.snapshots import NotAllowed, gather
 
@@ -37,13 +37,22 @@ def explain_job(invocation: Invocation) -> None:
             found = from_conditions(job, _group_of(api, job))
             missing: tuple[str, ...] = (str(error),)
         else:
-            found = explain(Facts(job, snapshot, policy, _events(api, namespace, json.key_of(job)[1])))
+            found = _explained(Facts(job, snapshot, policy, _events(api, namespace, json.key_of(job)[1])))
             missing = snapshot.missing
     if form in ("json", "yaml"):
         show_one(invocation, found.to_wire(), form)
         return
     for line in lines(found, policy_name, missing):
         invocation.say(line)
+
+
+def _explained(facts: Facts) -> Explanation:
+    from stromboli.cli.rehearsing.explaining import explain
+
+    try:
+        return explain(facts)
+    except ValueError as error:  # a template or quantity that is older than its schema
+        raise CommandError(f"the job cannot be read: {error}") from error
 
 
 def _group_of(api: Api, job: JsonObject) -> JsonObject | None:

@@ -109,7 +109,7 @@ def columns(invocation: Invocation, *, everywhere: bool, wide: bool) -> Sequence
     found = [
         Column("Name", lambda job: json.key_of(job)[1], gap=3, at_least=4),
         Column("Creation", lambda job: ages.date(json.metadata(job).get("creationTimestamp")), width=15),
-        Column("Phase", lambda job: str(_status(job).get("state", {}).get("phase", "")), width=12),
+        Column("Phase", lambda job: str((_status(job).get("state") or {}).get("phase") or ""), width=12),
         Column("JobType", lambda job: (json.metadata(job).get("labels") or {}).get(JOB_TYPE) or "Batch", width=12),
         Column("Replicas", lambda job: str(replicas(job)), width=12),
         Column("Min", _count("minAvailable"), width=6),
