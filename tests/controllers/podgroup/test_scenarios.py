@@ -227,6 +227,35 @@ async def test_p23_finished_pods_reserve_nothing() -> None:
         await scene.until(lambda: reserved(scene, name) == {"count/pods": "1"})
 
 
+async def test_a_pod_that_could_not_be_told_its_group_is_told_later_although_a_newer_one_was() -> None:
+    async with groups() as scene:
+        fault = scene.server.faults.fail(500, verb="patch", kind=kinds.PODS, name="p1", times=3)
+        job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True}
+        for name, created in (("p1", "2026-01-01T00:00:00Z"), ("p2", "2026-01-02T00:00:00Z")):
+            made = pod(name)
+            made["metadata"] |= {"ownerReferences": [job], "creationTimestamp": created}
+            scene.server.put(kinds.PODS, made)
+        await scene.until(lambda: {group_of(scene, name) for name in ("p1", "p2")} == {"podgroup-j-uid"})
+        assert fault.hits == 3
+
+
+async def test_p23_a_group_whose_pods_are_gone_goes_too() -> None:
+    async with groups() as scene:
+        job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True}
+        owned = pod("p1")
+        owned["metadata"]["ownerReferences"] = [job]
+        scene.server.put(kinds.PODS, owned)
+        scene.server.put(kinds.REPLICA_SETS, replica_set(1))
+        scene.server.put(kinds.PODS, pod("p2"))
+        await scene.until(lambda: group_of(scene, "p1") and group_of(scene, "p2"))
+        meta = {"name": "podgroup-old-uid", "namespace": "default"}
+        old = {**job, "name": "old", "uid": "old-uid"}
+        scene.server.put(kinds.POD_GROUPS, {"metadata": {**meta, "ownerReferences": [old]}, "spec": {"minMember": 1}})
+        for name in ("p1", "p2"):
+            scene.server.remove(kinds.PODS, name, "default")
+        await scene.until(lambda: scene.names_of(kinds.POD_GROUPS) == ["podgroup-rs-uid"], "only that of a workload")
+
+
 def reserved(scene: Stage, name: str) -> JsonObject:
     found: JsonObject = scene.server.get(kinds.POD_GROUPS, name, "default")["spec"]["minResources"]
     return found

@@ -32,6 +32,8 @@ NAME = "pg-controller"
 SYNC_TIMEOUT = 600.0
 RETRY = 5.0
 """Seconds until a pod is looked at again whose group of Kubernetes' own does not exist yet."""
+GRACE = 60.0
+"""Seconds during which a group is not taken for left behind after its name was given to a pod."""
 BY_GROUP = "bare-group"
 _READ_OWNERS: dict[str, Kind] = {
     kind.kind: kind for kind in (kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.DAEMON_SETS, kinds.BATCH_JOBS)
@@ -59,7 +61,8 @@ class PodGroupController:
         self._workloads: dict[str, Informer[Any]] = {}
         if workloads:
             self._workloads = {"ReplicaSet": informers.replica_sets, "StatefulSet": informers.stateful_sets}
-        self._resolver = Resolver(client)
+        self._resolver, self._clock = Resolver(client), clock
+        self._told: dict[Key, float] = {}  # when pods were last told the name of a group, steady time
         self._pods.store.add_index(
             BY_GROUP, lambda pod: tuple(f"{pod.namespace}/{name}" for name in building.keys(pod))
         )
@@ -77,7 +80,7 @@ class PodGroupController:
 
     def _listen(self) -> None:
         self._pods.add_handler(on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_seen)
-        self._groups.add_handler(on_delete=lambda group: self._controller.enqueue(group.key))
+        self._groups.add_handler(on_add=self._group_added, on_delete=self._group_gone)
         for informer in self._workloads.values():
             informer.add_handler(on_add=self._owner_seen, on_update=lambda _old, new: self._owner_seen(new))
 
@@ -94,6 +97,14 @@ class PodGroupController:
         ):
             self._pod_seen(new)
 
+    def _group_added(self, group: PodGroup) -> None:
+        if not self._members(*group.key):  # else its pods have asked already
+            self._controller.enqueue(group.key)
+
+    def _group_gone(self, group: PodGroup) -> None:
+        self._told.pop(group.key, None)
+        self._controller.enqueue(group.key)
+
     def _owner_seen(self, owner: core.Object) -> None:
         self._controller.enqueue((owner.namespace, names.bare_pod_group_name(owner.uid)))
 
@@ -107,6 +118,10 @@ class PodGroupController:
         if self._scaled_to_zero(name, members, group):
             await self._delete(group)
             return None
+        if not members and self._left_behind(group):
+            return await self._collect(key, group)
+        if any(pod.metadata.annotations.get(names.GROUP_NAME) == name for pod in members):
+            self._told.pop(key, None)
         try:
             for gathered in _gathered(members):
                 await self._settle(gathered)
@@ -115,9 +130,19 @@ class PodGroupController:
             return Result(requeue_after=RETRY)
         return None
 
+    async def _collect(self, key: Key, group: PodGroup | None) -> Result | None:
+        """Delete a group without pods, unless pods have just been told its name: the cache may not show that yet."""
+        age = self._clock.monotonic() - self._told.get(key, float("-inf"))
+        if age < GRACE:
+            return Result(requeue_after=GRACE - age)
+        self._told.pop(key, None)
+        await self._delete(group)
+        return None
+
     async def _settle(self, members: list[Pod]) -> None:
         """See to the group of pods that belong together."""
-        model = building.representative(members)
+        waiting = [pod for pod in members if not pod.metadata.annotations.get(names.GROUP_NAME) and not pod.deleting]
+        model = building.representative(waiting or members)
         named = model.metadata.annotations.get(names.GROUP_NAME)
         group = self._groups.store.get((model.namespace, named)) if named else None
         if group is not None and not self._may_change(model):
@@ -134,7 +159,7 @@ class PodGroupController:
             await self._create(model, owners, gang)
         elif model.controller is not None or building.finished(model):
             await self._change(group, building.changes(model, owners, group, gang))
-        for pod in members:
+        for pod in waiting:
             await self._bind(pod, name)
 
     def _may_change(self, model: Pod) -> bool:
@@ -158,6 +183,15 @@ class PodGroupController:
             return False
         namespace = members[0].namespace if members else group.namespace if group else ""
         return self._replicas(namespace, owner) == 0
+
+    def _left_behind(self, group: PodGroup | None) -> bool:
+        """Whether a group without pods is waiting for none: its owner is no workload that will make more soon.
+
+        The next pod gets a new one. Kept, it would go on reserving for pods that are gone.
+        """
+        if group is None or group.controller is None or not building.is_of_a_kind(group):
+            return False
+        return self._replicas(group.namespace, group.controller) is None
 
     def _replicas(self, namespace: str, owner: OwnerReference) -> int | None:
         """Replicas of a ReplicaSet or StatefulSet as it is now; None for other owners and for one not seen yet."""
@@ -216,8 +250,7 @@ class PodGroupController:
 
     async def _bind(self, pod: Pod, group: str) -> None:
         """Tell the pod its group."""
-        if pod.metadata.annotations.get(names.GROUP_NAME) or pod.deleting:
-            return
+        self._told[pod.namespace, group] = self._clock.monotonic()
         patch = {"metadata": {"uid": pod.uid, "annotations": {names.GROUP_NAME: group}}}
         try:
             await self._client.patch(kinds.PODS, pod.name, patch, pod.namespace)

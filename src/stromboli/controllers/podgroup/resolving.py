@@ -69,13 +69,14 @@ class Resolver:
             except NotFound:
                 continue
             gang = ((found.get("spec") or {}).get("schedulingPolicy") or {}).get("gang") or {}
-            return _gang(kind, found, GangSize(max(1, int(gang.get("minCount") or 1))), json.uid_of(found))
+            size = GangSize(max(1, int(gang.get("minCount") or 1)))
+            return _gang(_reference(kind, found), found, size)
         raise NotYet(f"scheduling.k8s.io PodGroup {namespace}/{name} does not exist yet")
 
     async def _of_owners(self, pod: Pod, direct: OwnerReference) -> Gang | None:
         """Climb from owner to owner; the topmost that is in the table counts."""
         found: Gang | None = None
-        leader, owner = pod.uid, to_builtins(direct)
+        leader, owner = _reference_to_pod(pod.name, pod.uid), to_builtins(direct)
         for _ in range(DEEPEST):
             known = gangs.table().get((str(owner.get("apiVersion")), str(owner.get("kind"))))
             kind = known.kind if known else gangs.stepping_stone(str(owner.get("apiVersion")), str(owner.get("kind")))
@@ -84,7 +85,7 @@ class Resolver:
                 break
             if known is not None:
                 found = _sized(known, above, leader) or found
-            leader = json.uid_of(above) if kind == kinds.PODS else leader
+            leader = _reference(kind, above) if kind == kinds.PODS else leader
             owners: Sequence[JsonObject] = json.metadata(above).get("ownerReferences") or ()
             owner = next((one for one in owners if one.get("controller")), {})
         return found
@@ -101,23 +102,25 @@ class Resolver:
         return found if json.uid_of(found) == owner.get("uid") else None
 
 
-def _sized(known: GangKind, owner: JsonObject, leader: str) -> Gang | None:
+def _sized(known: GangKind, owner: JsonObject, leader: JsonObject) -> Gang | None:
     """The gang of an owner; None when its size makes no sense."""
     try:
         size = known.size(owner)
     except Exception as error:  # the object is anybody's, and so may be the code that reads it
         log.warning("%s %s/%s: no gang can be made of it: %s", known.kind.kind, *json.key_of(owner), error)
         return None
-    return _gang(known.kind, owner, size, leader if known.per_leader else json.uid_of(owner))
+    return _gang(leader if known.per_leader else _reference(known.kind, owner), owner, size)
 
 
-def _gang(kind: Kind, owner: JsonObject, size: GangSize, uid: str) -> Gang:
-    reference = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": json.key_of(owner)[1],
-        "uid": json.uid_of(owner),
-        "controller": True,
-    }
-    annotations = json.metadata(owner).get("annotations") or {}
-    return Gang(names.bare_pod_group_name(uid), reference, size, annotations)
+def _gang(owner: JsonObject, described_by: JsonObject, size: GangSize) -> Gang:
+    annotations = json.metadata(described_by).get("annotations") or {}
+    return Gang(names.bare_pod_group_name(owner["uid"]), owner, size, annotations)
+
+
+def _reference(kind: Kind, obj: JsonObject) -> JsonObject:
+    named = {"apiVersion": kind.api_version, "kind": kind.kind, "name": json.key_of(obj)[1], "uid": json.uid_of(obj)}
+    return {**named, "controller": True}
+
+
+def _reference_to_pod(name: str, uid: str) -> JsonObject:
+    return _reference(kinds.PODS, {"metadata": {"name": name, "uid": uid}})

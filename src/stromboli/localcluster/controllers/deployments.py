@@ -25,6 +25,7 @@ from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.storage import Key, Object
 
 REVISION = "deployment.kubernetes.io/revision"
+_NOT_CARRIED = frozenset({REVISION, "kubectl.kubernetes.io/last-applied-configuration"})
 HASH_LABEL = "pod-template-hash"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -79,7 +80,7 @@ class DeploymentController:
             "name": f"{owner['metadata']['name']}-{marker}",
             "namespace": owner["metadata"]["namespace"],
             "labels": labels,
-            "annotations": {REVISION: str(max(map(revision, sets), default=0) + 1)},
+            "annotations": {**_carried(owner), REVISION: str(max(map(revision, sets), default=0) + 1)},
             "ownerReferences": [owner_reference(kinds.DEPLOYMENTS, owner)],
         }
         spec = {"replicas": 0, "selector": selector, "template": template}
@@ -105,6 +106,12 @@ class DeploymentController:
         for one in sorted(unused, key=revision)[: max(len(unused) - limit, 0)]:
             if not one["metadata"].get("deletionTimestamp"):
                 await self._registry.delete(kinds.REPLICA_SETS, one["metadata"]["namespace"], one["metadata"]["name"])
+
+
+def _carried(owner: Object) -> dict[str, str]:
+    """Annotations of a Deployment that its ReplicaSets get too."""
+    annotations = owner["metadata"].get("annotations") or {}
+    return {key: value for key, value in annotations.items() if key not in _NOT_CARRIED}
 
 
 def plan_rollout(owner: Object, current: Object | None, sets: Sequence[Object]) -> list[tuple[Object, int]]:
