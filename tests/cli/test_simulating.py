@@ -120,6 +120,16 @@ async def test_a_job_that_cannot_be_read_is_named_and_left_out(server: FakeApiSe
     assert done.err.startswith("Failed to explain job: the job cannot be read: PodSpec: Expected `array`")
 
 
+async def test_a_job_to_submit_that_cannot_be_read_is_refused(server: FakeApiServer, tmp_path: Path) -> None:
+    snapshot, file = tmp_path / "snapshot.json", tmp_path / "job.yaml"
+    snapshot.write_bytes(crowd().encode())
+    file.write_text(yaml.safe_dump(vcjob(requests={"cpu": "lots"})))
+    done = await drive(f"vcctl simulate {snapshot} --with {file}", server)
+    assert done.code == 255
+    assert done.err.startswith("Failed to simulate: a job given with --with cannot be read: ")
+    assert done.err.count("\n") == 1
+
+
 SETTINGS_REFUSED = {
     "no value": ("queue/a.spec.weight", "expected kind/name.spec.field=value"),
     "no field": ("queue/a=5", "expected kind/name.spec.field=value"),

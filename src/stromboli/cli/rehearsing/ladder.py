@@ -6,7 +6,7 @@ Each rung is a title and lines for people; numbers are those of the cycle the sc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -308,8 +308,7 @@ def _of_other_queues(task: Task, other: Task) -> bool:
     return other.job.queue is not task.job.queue and other.preemptable and other.job.queue.reclaimable
 
 
-def _evictable(cycle: Cycle, task: Task, action: str, may_go: object) -> str:
-    assert callable(may_go)
+def _evictable(cycle: Cycle, task: Task, action: str, may_go: Callable[[Task, Task], bool]) -> str:
     if task.preemption_policy == victims.NEVER:
         return f"{action}: preemptionPolicy of the pods is Never"
     judge = cycle.combination.preemptable if action == "preempt" else cycle.combination.reclaimable

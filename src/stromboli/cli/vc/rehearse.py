@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,10 @@ def preview_job(invocation: Invocation) -> None:
         judged = api.create(JOBS, job, json.key_of(job)[0] or invocation.namespace(api), dry_run=True)
         policy, name = choose(invocation.arguments.text("policy"), *in_cluster(api))
         snapshot = gather(api, clock=invocation.now)
-    found = preview(snapshot, policy, judged)
+    try:
+        found = preview(snapshot, policy, judged)
+    except ValueError as error:
+        raise CommandError(f"the job cannot be read: {error}") from error
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))
         return
@@ -118,7 +121,10 @@ def simulate_snapshot(invocation: Invocation) -> None:
         snapshot = with_setting(snapshot, setting)
     policy, name = choose(arguments.text("policy"), snapshot.policy)
     jobs = [_identified(read_file(file), number) for number, file in enumerate(arguments.all("with"))]
-    found = simulate(snapshot, policy, cycles=arguments.number("cycles"), jobs=jobs)
+    try:
+        found = simulate(snapshot, policy, cycles=arguments.number("cycles"), jobs=jobs)
+    except ValueError as error:
+        raise CommandError(f"a job given with --with cannot be read: {error}") from error
     _show(invocation, found, form, name)
 
 
@@ -174,6 +180,5 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _amounts(listed: object) -> str:
-    assert hasattr(listed, "items")
+def _amounts(listed: Mapping[str, str]) -> str:
     return ",".join(f"{name}={amount}" for name, amount in sorted(listed.items()) if amount != "0") or "nothing"
