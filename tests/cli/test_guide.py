@@ -1,4 +1,4 @@
-"""Every command line in the guide is one that the tools understand, and every reason they give is in one list."""
+"""Every command line in the guide is one that the tools understand."""
 
 from __future__ import annotations
 
