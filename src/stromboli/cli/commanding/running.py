@@ -110,17 +110,18 @@ def _end_of_flags(words: Sequence[str]) -> int:
 
 
 def _execute(chosen: Chosen, invocation: Invocation) -> int:
-    from stromboli.kube.errors import KubeError
+    from stromboli.kube.errors import ApiError, KubeError
 
     try:
         load(chosen.command)(invocation)
     except (CommandError, KubeError) as error:
+        told = error.message if isinstance(error, ApiError) else str(error)  # verbatim, as the server said it
         if chosen.command.kubectl_style:
-            invocation.warn(f"error: {error}")
+            invocation.warn(f"error: {told}")
             return USAGE_EXIT
         names = " ".join(command.name for command in reversed(chosen.path[1:]))
         what = f"Failed to {names}" if names else "Failed to"
-        invocation.warn(f"{what}: {error}")
+        invocation.warn(f"{what}: {told}")
         return FAILURE_EXIT
     return 0
 

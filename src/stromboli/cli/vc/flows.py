@@ -110,7 +110,7 @@ def _from_file(invocation: Invocation, subject: Subject, verb: str) -> None:
                 act(obj)
             except ApiError as error:
                 failures += 1
-                invocation.say(f"Failed to {verb} {subject.kind.kind}: {error}")
+                invocation.say(f"Failed to {verb} {subject.kind.kind}: {error.message}")
             else:
                 invocation.say(f"{verb.capitalize()}d {subject.kind.kind}: {namespace}/{name}")
     if failures:
