@@ -16,7 +16,6 @@ from tests.scheduler.plugins import probing
 
 ROOT = vectors.directory()
 EXCLUDED = {
-    "TestAllocateWithDRA::claim cel runtime errors": "filters of dynamic resources are not part of these plugins yet",
     "OnSessionOpenWithHierarchy::case1": "upstream orders no queue at all once a job is in a queue that has children",
 }
 
