@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stromboli.api import names
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.results import CycleResult
+from stromboli.scheduler.plugins.deviceshare.cluster_devices import MEMORY, Memory
 from stromboli.scheduler.plugins.deviceshare.configuration import DEFAULTS
 from stromboli.scheduler.plugins.deviceshare.families import DoesNotFit
 from stromboli.scheduler.plugins.deviceshare.settings import Settings
@@ -374,7 +375,9 @@ def test_pods_without_devices_are_not_looked_at() -> None:
     result = run_cycle(mirror, devices_policy(VGPUEnable=True, ScheduleWeight=1))
     assert binds(result) == {"p": "n1"}
     assert result.binds[0].extension is None
-    assert mirror.memory["deviceshare-inventories"] == {}
+    memory = mirror.memory[MEMORY]
+    assert isinstance(memory, Memory)
+    assert memory.nodes == {}
 
 
 # -- the status of queues ------------------------------------------------------------------------------------------

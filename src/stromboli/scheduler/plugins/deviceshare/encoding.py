@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from stromboli.scheduler.plugins.deviceshare.families import Holding, Share
 
@@ -29,6 +30,7 @@ def decode(text: str) -> tuple[Share, ...]:
     return tuple(shares)
 
 
+@lru_cache(maxsize=65536)
 def decode_containers(text: str) -> Holding:
     """The shares of several containers; containers without any are left out."""
     return tuple(shares for part in text.split(BETWEEN_CONTAINERS) if (shares := decode(part)))

@@ -1,15 +1,12 @@
 """The plugin: filter, score and accounting for all families of devices that are on (spec 06 section 29).
 
-Devices of a node are looked at when a pod first asks for some of their kind: pods without devices cost one question
-per shape, and nodes that nobody asks about cost nothing. Lists of cards are kept from cycle to cycle for as long as the
-Node object stays the same. Who holds what is read from the annotations of the pods on the node, to which the mirror
-adds what earlier cycles have bound. What is chosen for a pod travels with its bind.
+Pods without devices cost one question per shape, and nodes that nobody asks about cost nothing (see
+:mod:`cluster_devices`). What is chosen for a pod travels with its bind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
@@ -19,7 +16,8 @@ from stromboli.scheduler.core.plugin import Filter, Hooks, PlacementRefused, Plu
 from stromboli.scheduler.core.reasons import Reason
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins.deviceshare import configuration, mindcluster, mindcluster_reports, queue_usage, vgpu
-from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, DoesNotFit, Family, Holding
+from stromboli.scheduler.plugins.deviceshare.cluster_devices import ClusterDevices
+from stromboli.scheduler.plugins.deviceshare.families import Choice, DoesNotFit, Family
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
 from stromboli.scheduler.plugins.deviceshare.hami import HamiFamily
 from stromboli.scheduler.plugins.deviceshare.mindcluster import MindClusterFamily
@@ -27,7 +25,6 @@ from stromboli.scheduler.plugins.deviceshare.settings import DeviceShareArgument
 from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuFamily
 
 if TYPE_CHECKING:
-    from stromboli.api import core
     from stromboli.scheduler.core.columns import Floats
     from stromboli.scheduler.core.records import Node, Task
     from stromboli.scheduler.core.tables import Rows
@@ -38,8 +35,6 @@ T = TypeVar("T")
 MOST_REASONS = 200
 """Refusals are bytes; beyond so many different ones a family's generic reason stands for the rest."""
 _NEW = (TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
-_UNCOUNTED = (TaskStatus.RELEASING, *_NEW)
-_MEMORY = "deviceshare-inventories"
 
 
 class DeviceShare(Plugin):
@@ -56,7 +51,7 @@ class DeviceShare(Plugin):
         self._families = families(view, self._settings)
         if not self._families:
             return Hooks()
-        self._cluster = ClusterDevices(view)
+        self._cluster = ClusterDevices(view, self._settings)
         self._chosen: dict[str, dict[str, Choice]] = {}
         self._wanted: dict[int, tuple[Family, ...]] = {}
         self._reasons = _Reasons()
@@ -258,104 +253,3 @@ class _Reasons:
         self.listed.append(reason)
         self._numbers[reason] = len(self.listed)
         return len(self.listed)
-
-
-@dataclass(slots=True)
-class _OnNode:
-    """Devices of one family on one node, with what they answered since they last changed."""
-
-    devices: Devices
-    outcomes: dict[tuple[int, str], Choice | DoesNotFit] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A list of cards, and what it was read from."""
-
-    resource: core.Node
-    version: object
-    inventory: object | None
-
-
-class ClusterDevices:
-    """The devices of all nodes that somebody asks about in this cycle."""
-
-    def __init__(self, view: View) -> None:
-        self._now: dict[tuple[str, str], _OnNode | None] = {}
-        kept = view.memory.setdefault(_MEMORY, {})
-        assert isinstance(kept, dict)
-        self._kept: dict[tuple[str, str], _Kept] = kept
-        for key in [key for key in self._kept if key[1] not in view.nodes_by_name]:
-            del self._kept[key]
-
-    def outcome(self, family: Family, node: Node, task: Task) -> Choice | DoesNotFit | None:
-        """What the node's devices say to the pod; None when it has none of the family."""
-        found = self._of(family, node)
-        if found is None:
-            return None
-        key = (task.shape.index, task.job_id if family.depends_on_group(task) else "")
-        outcome = found.outcomes.get(key)
-        if outcome is None:
-            try:
-                outcome = found.devices.choose(task)
-            except DoesNotFit as refusal:
-                outcome = refusal.with_traceback(None)
-            found.outcomes[key] = outcome
-        return outcome
-
-    def choose(self, family: Family, node: Node, task: Task) -> Choice | None:
-        """Chooses for this pod and counts what it gets. Raises DoesNotFit."""
-        found = self._of(family, node)
-        if found is None:
-            return None
-        choice = found.devices.choose(task)
-        self._hold(found, task, choice.holding)
-        return choice
-
-    def restore(self, asked: Iterable[Family], node: Node, task: Task, chosen: dict[str, Choice]) -> None:
-        """The pod holds again what this cycle has chosen for it, or what its annotations say."""
-        for family in asked:
-            found = self._of(family, node)
-            if found is not None:
-                choice = chosen.get(family.name)
-                self._hold(found, task, choice.holding if choice is not None else found.devices.recorded(task))
-
-    def drop(self, asked: Iterable[Family], node: Node, task: Task) -> None:
-        """The pod holds nothing on the node any more."""
-        for family in asked:
-            found = self._of(family, node)
-            if found is not None:
-                found.devices.drop(task.uid)
-                found.outcomes.clear()
-
-    @staticmethod
-    def _hold(found: _OnNode, task: Task, holding: Holding) -> None:
-        found.devices.hold(task, holding)
-        found.outcomes.clear()
-
-    def _of(self, family: Family, node: Node) -> _OnNode | None:
-        key = (family.name, node.name)
-        if key not in self._now:
-            self._now[key] = self._look(family, node)
-        return self._now[key]
-
-    def _look(self, family: Family, node: Node) -> _OnNode | None:
-        inventory = self._inventory(family, node)
-        if inventory is None:
-            return None
-        devices = family.devices(inventory, node.name)
-        for task in node.tasks.values():
-            if task.status not in _UNCOUNTED:
-                devices.hold(task, devices.recorded(task))
-        return _OnNode(devices)
-
-    def _inventory(self, family: Family, node: Node) -> object | None:
-        resource = node.resource
-        if resource is None:
-            return None
-        kept = self._kept.get((family.name, node.name))
-        version = family.version
-        if kept is None or kept.resource is not resource or not (kept.version is version or kept.version == version):
-            kept = _Kept(resource, version, family.inventory(resource))
-            self._kept[family.name, node.name] = kept
-        return kept.inventory

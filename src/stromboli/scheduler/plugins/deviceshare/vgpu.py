@@ -108,6 +108,7 @@ class VgpuDevices:
         self, node: str, mode: str, cards: Sequence[Card], resources: ResourceNames, settings: Settings
     ) -> None:
         self.cards = cards
+        self._by_uuid = {card.facts.uuid: card for card in reversed(cards)}
         self._node = node
         self._mode = mode
         self._resources = resources
@@ -164,8 +165,7 @@ class VgpuDevices:
         return exclusive.matching(task.labels, self._rules) if self._rules else frozenset()
 
     def _card(self, device: str) -> Card | None:
-        uuid = device.partition("[")[0]
-        return next((card for card in self.cards if card.facts.uuid == uuid), None)
+        return self._by_uuid.get(device.partition("[")[0])
 
 
 class _Placing:

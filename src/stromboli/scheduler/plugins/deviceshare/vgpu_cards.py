@@ -62,6 +62,8 @@ class Inventory:
 class Card:
     """A card and its users."""
 
+    __slots__ = ("_factor", "cuts", "facts", "holders", "is_cut", "used_cores", "used_memory", "users")
+
     def __init__(self, facts: CardFacts, *, factor: int = 1, is_cut: bool = False) -> None:
         self.facts = facts
         self.is_cut = is_cut
