@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.cli.rehearsing.linting import Lint, lint
+from stromboli.cli.rehearsing.policies import PLUGINS
 from stromboli.testing.apiserver import FakeApiServer
 from tests.cli.driving import drive
 
@@ -97,6 +98,13 @@ CASES: dict[str, tuple[str, list[str]]] = {
     ),
     "no YAML": ("{", ["error: not YAML: "]),
 }
+
+
+def test_what_plugins_read_of_configurations_is_known() -> None:
+    entries = sorted({name for plugin in PLUGINS.values() for name in plugin.configuration_entries})
+    assert entries
+    content = GOOD + "configurations:\n" + "".join(f"- name: {name}\n" for name in entries)
+    assert lint(content).findings == ()
 
 
 def told(found: Lint) -> list[str]:

@@ -178,7 +178,7 @@ FAILURES = {
     "vcctl job delete": "Failed to delete job: job name is mandatory to delete a particular job",
     "vcctl job suspend": "Failed to suspend job: job name is mandatory to suspend a particular job",
     "vcctl job resume": "Failed to resume job: job name is mandatory to resume a particular job",
-    "vcctl job suspend -N none": 'Failed to suspend job: jobs.batch.volcano.sh "none" not found\n',
+    "vcctl job suspend -N none": 'Failed to suspend job: jobs "none" not found\n',
     "vcctl queue delete": "Failed to delete queue: queue name must be specified",
     "vcctl queue operate": "Failed to operate queue: queue name must be specified",
     "vcctl queue operate -n q": "Failed to operate queue: action can not be null",

@@ -15,7 +15,7 @@ from enum import StrEnum
 import pydantic
 
 from stromboli.cli.commanding.errors import CommandError
-from stromboli.cli.rehearsing.policies import PLUGINS
+from stromboli.cli.rehearsing.policies import PLUGINS, known
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler import policy_file
 from stromboli.scheduler.actions import ACTIONS
@@ -24,7 +24,6 @@ from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.plugin import Hooks
 from stromboli.scheduler.core.policy import Arguments, Policy, PolicyError, Switches
-from stromboli.scheduler.policy_file import Known
 
 VICTIM_HOOKS = {
     "preempt": ("preemptable", "preemptable"),
@@ -94,7 +93,7 @@ class Lint:
 def lint(content: str) -> Lint:
     """Look at a policy file's content."""
     try:
-        loaded = policy_file.parse(content, Known(dict.fromkeys(ACTIONS), {name: _check(name) for name in PLUGINS}))
+        loaded = policy_file.parse(content, known(_check))
     except PolicyError as error:
         return Lint(None, (Finding(Severity.ERROR, str(error)),))
     policy = loaded.policy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core.plugin import Plugin
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
 from stromboli.scheduler.plugins import built_in
-from stromboli.scheduler.policy_file import Known, parse
+from stromboli.scheduler.policy_file import ArgumentCheck, Known, parse
 
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
 """Where the chart keeps the policy file (spec 08 section 6), when it is installed under its usual name."""
@@ -38,9 +39,13 @@ def _plugins() -> dict[str, type[Plugin]]:
 PLUGINS = _plugins()
 
 
-def known() -> Known:
-    """The actions and plugins that come with the scheduler."""
-    return Known(actions=dict.fromkeys(ACTIONS), plugins=dict.fromkeys(PLUGINS))
+def known(check: Callable[[str], ArgumentCheck | None] = lambda _name: None) -> Known:
+    """The actions and plugins that a policy may name; ``check`` says how a plugin's arguments are checked."""
+    return Known(
+        actions=dict.fromkeys(ACTIONS),
+        plugins={name: check(name) for name in PLUGINS},
+        entries={name for plugin in PLUGINS.values() for name in plugin.configuration_entries},
+    )
 
 
 def in_cluster(api: Api) -> tuple[str, str]:
