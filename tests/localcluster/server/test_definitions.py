@@ -36,7 +36,7 @@ async def test_objects_are_defaulted_pruned_and_validated() -> None:
     assert refused.value.message == (
         'Widget.example.com "x" is invalid: [spec.size: Invalid value: "string": spec.size in body must be of '
         "type integer: "
-        '"string", <nil>: Invalid value: "null": some validation rules were not checked because the object was '
+        '"string", <nil>: Invalid value: null: some validation rules were not checked because the object was '
         "invalid; "
         "correct the existing errors to complete validation]"
     )

@@ -185,12 +185,13 @@ INVALID: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"size": 1, "color": "blue"},
         ['spec.color: Unsupported value: "blue": supported values: "red", "green"'],
     ),
-    "too short and of the wrong form": (
+    "too short and of the wrong form, of which the server tells the first": (
         {"size": 1, "name": "1"},
-        [
-            'spec.name: Invalid value: "1": spec.name in body should be at least 2 chars long',
-            "spec.name: Invalid value: \"1\": spec.name in body should match '^[a-z]+$'",
-        ],
+        ['spec.name: Invalid value: "1": spec.name in body should be at least 2 chars long'],
+    ),
+    "of the wrong form": (
+        {"size": 1, "name": "12"},
+        ["spec.name: Invalid value: \"12\": spec.name in body should match '^[a-z]+$'"],
     ),
     "too long": ({"size": 1, "name": "abcde"}, ["spec.name: Too long: may not be more than 4 bytes"]),
     "neither a number nor a text": (

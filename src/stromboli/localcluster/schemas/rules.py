@@ -17,7 +17,7 @@ from stromboli.localcluster.statuses import Cause
 SKIPPED = Cause(
     "FieldValueInvalid",
     "<nil>",
-    'Invalid value: "null": some validation rules were not checked because the object was invalid; '
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
 )
 """What is added when schema errors keep rules from being checked."""

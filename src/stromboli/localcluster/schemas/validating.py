@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -68,8 +69,17 @@ def _check(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
             yield from _fields(schema, value, path)
         case list():
             yield from _list(schema, value, path)
+    yield from islice(_text_faults(schema, value, path), 1)
     for keyword, limit in schema.constraints.items():
-        yield from _KEYWORDS[keyword](limit, value, path)
+        if keyword not in _OF_TEXTS:
+            yield from _KEYWORDS[keyword](limit, value, path)
+
+
+def _text_faults(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
+    """Faults of a text in the server's order; it tells the first."""
+    for keyword in _OF_TEXTS:
+        if keyword in schema.constraints:
+            yield from _KEYWORDS[keyword](schema.constraints[keyword], value, path)
 
 
 def _wrong_type(schema: Schema, value: Any, path: str) -> Cause | None:
@@ -171,6 +181,7 @@ def _join(path: str, name: str) -> str:
 # Keywords, by their name in the schema
 
 Keyword = Callable[[Any, Any, str], Iterator[Cause]]
+_OF_TEXTS = ("maxLength", "minLength", "pattern")
 
 
 def _enum(allowed: list[Any], value: Any, path: str) -> Iterator[Cause]:
