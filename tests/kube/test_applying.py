@@ -154,6 +154,13 @@ async def test_delete_if_present_spares_namesakes(client: Client, server: FakeAp
     assert not await applying.delete_if_present(client, kinds.PODS, "a", "default")
 
 
+async def test_a_conflict_over_the_object_itself_is_no_deletion(client: Client, server: FakeApiServer) -> None:
+    stored = server.put(kinds.PODS, pod("a"))
+    server.faults.fail(409, verb="delete", reason="Conflict")
+    with pytest.raises(Conflict):
+        await applying.delete_if_present(client, kinds.PODS, "a", "default", uid=stored["metadata"]["uid"])
+
+
 # -- updating --------------------------------------------------------------------------------------------------------
 
 

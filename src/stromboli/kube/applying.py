@@ -143,7 +143,10 @@ async def delete_if_present(
     propagation: str | None = None,
     grace_period_seconds: int | None = None,
 ) -> bool:
-    """Delete an object; false when it, or the one with that ``uid``, is gone already."""
+    """Delete an object; false when it, or the one with that ``uid``, is gone already.
+
+    Raises ``Conflict`` when the one with that ``uid`` is still there and the server could not delete it just now.
+    """
     try:
         await client.delete(
             kind, name, namespace, uid=uid, propagation=propagation, grace_period_seconds=grace_period_seconds
@@ -151,10 +154,17 @@ async def delete_if_present(
     except NotFound:
         return False
     except Conflict:
-        if uid is None:
+        if uid is None or await _is_there(client, kind, name, namespace, uid):
             raise
         return False  # a namesake: ours is gone
     return True
+
+
+async def _is_there(client: Client, kind: Kind, name: str, namespace: str | None, uid: str) -> bool:
+    try:
+        return json.uid_of(await client.get(kind, name, namespace)) == uid
+    except NotFound:
+        return False
 
 
 async def update_with_retry(

@@ -108,6 +108,12 @@ class Stand:
 
             await eventually(same, what=f"{kind.kind} cache of {len(store)}")
 
+    def replace_controller(self) -> None:
+        """Have a new process take over, which remembers nothing."""
+        self.controller = CronJobController(
+            self.client, self.informers, self.events, clock=self.clock, zone=UTC, longest_wait=float("inf")
+        )
+
     def behind(self, earlier: JsonObject) -> None:
         """Have the cache show an earlier state of the CronJob."""
         self.informers.plain(kinds.CRON_JOBS).store.put(identity_of(earlier), earlier)
