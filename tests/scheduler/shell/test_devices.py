@@ -9,9 +9,10 @@ import pytest
 from stromboli.api import core, kinds
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler import device_binding
-from stromboli.scheduler.core.extensions import DeviceGrant
-from stromboli.scheduler.core.results import TaskRef
-from stromboli.scheduler.device_binding import FINALIZER, ClaimLost
+from stromboli.scheduler.binding import PreBindError
+from stromboli.scheduler.core.extensions import BindExtension, DeviceGrant
+from stromboli.scheduler.core.results import Bind, TaskRef
+from stromboli.scheduler.device_binding import FINALIZER, ClaimLost, DeviceBinder
 from stromboli.testing.builders import node
 from tests.scheduler.plugins.dra.building import claim, device_class, devices, given, resource_slice
 from tests.scheduler.shell.stage import Stage, gang
@@ -157,3 +158,58 @@ def test_only_the_pod_itself_is_taken_out_of_the_users() -> None:
     assert left["status"]["reservedFor"] == [OTHER]
     assert left["status"]["allocation"]
     assert device_binding.released(left, ME) is None
+
+
+# -- several claims ---------------------------------------------------------------------------------------------------
+
+
+def two_claims(stage: Stage) -> Bind:
+    """A bind of a pod with claims ``c`` and ``d``."""
+    for name in "cd":
+        put(stage, kinds.RESOURCE_CLAIMS, claim(name))
+    grants = tuple(DeviceGrant(name, f"uid-{name}", given(f"gpu-{name}")) for name in "cd")
+    return Bind(ME, "n0", BindExtension(devices=grants))
+
+
+async def test_what_was_reserved_before_a_claim_failed_is_given_back(stage: Stage) -> None:
+    bind = two_claims(stage)
+    stage.server.faults.fail(403, verb="update", kind=kinds.RESOURCE_CLAIMS, name="d", times=None)
+    with pytest.raises(PreBindError, match="claim ns/d: "):
+        await DeviceBinder(stage.client).pre_bind(bind)
+    assert (users(stage, "c"), gpus(stage, "c")) == ([], ["gpu-c"])
+
+
+async def test_a_claim_that_is_gone_has_nothing_to_give_back(stage: Stage) -> None:
+    bind = two_claims(stage)
+    binder = DeviceBinder(stage.client)
+    await binder.pre_bind(bind)
+    stage.server.remove(kinds.RESOURCE_CLAIMS, "d", "ns")
+    await binder.roll_back(bind)
+    assert users(stage, "c") == []
+
+
+async def test_what_cannot_be_given_back_is_named(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    bind = two_claims(stage)
+    binder = DeviceBinder(stage.client)
+    await binder.pre_bind(bind)
+    stage.server.faults.fail(403, verb="update", kind=kinds.RESOURCE_CLAIMS, name="c", times=None)
+    await binder.roll_back(bind)
+    assert users(stage, "d") == []
+    assert "claim ns/c stays reserved for ns/p" in caplog.text
+
+
+async def test_a_claim_made_again_is_not_written(stage: Stage) -> None:
+    bind = two_claims(stage)
+    stage.server.remove(kinds.RESOURCE_CLAIMS, "c", "ns")
+    put(stage, kinds.RESOURCE_CLAIMS, core.ResourceClaim(metadata=core.ObjectMeta(name="c", namespace="ns", uid="new")))
+    with pytest.raises(PreBindError, match="claim ns/c: it was deleted and made again"):
+        await DeviceBinder(stage.client).pre_bind(bind)
+    assert gpus(stage, "c") == []
+
+
+async def test_conflicts_without_end_are_a_failure(stage: Stage) -> None:
+    bind = two_claims(stage)
+    conflict = stage.server.faults.fail(409, verb="update", kind=kinds.RESOURCE_CLAIMS, name="c", times=None)
+    with pytest.raises(PreBindError, match="claim ns/c: "):
+        await DeviceBinder(stage.client).pre_bind(bind)
+    assert conflict.hits == device_binding.ATTEMPTS

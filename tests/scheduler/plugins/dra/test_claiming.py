@@ -363,3 +363,34 @@ def test_the_pods_of_a_gang_share_what_was_found_out_about_nodes() -> None:
     claims_of_all.placed(session.task("p0"), session.node("n3"))
     claims_of_all.refuse(session.task("p1"), rows)
     assert claims_of_all.searches == 20 + 1 + 1  # the placement itself, and the node that it was on
+
+
+def test_all_nodes_together_cost_no_more_than_ten_times_what_one_may() -> None:
+    own = f'device.attributes["{DRIVER}"]'
+    hopeless = claim(
+        "c",
+        request("a", 8),
+        request("b", 1, f"{own}.numa == 1"),
+        constraints=(core.DeviceConstraint(match_attribute="numa"),),
+    )
+    offered = [*(device(f"gpu-{index}", numa=0) for index in range(16)), device("far", numa=1)]
+    slices_of_all = [resource_slice(f"s{index}", *offered, node=f"n{index}") for index in range(30)]
+    mirror = cluster([pod("p", "c")], hopeless, *slices_of_all, nodes=30)
+    session = Session(plugins=["predicates"], mirror=mirror)
+    found = DeviceClaims(session.view, node_facts.of(session.view).labels, 500)
+    refusals = found.refuse(session.task("p"), np.arange(30))
+    assert refusals is not None
+    assert {found.reasons[code - 1] for code in refusals.tolist()} == {claiming.TIMED_OUT}
+    assert found.searches == 10
+    with pytest.raises(PlacementRefused, match="timed out"):
+        found.placed(session.task("p"), session.node("n0"))
+
+
+def test_a_claim_takes_no_more_users_than_the_api_allows() -> None:
+    pods = [pod(f"p{index}", "c") for index in range(3)]
+    mirror = cluster(pods, claim("c", reserved=FULL[2:]), *slices(1))
+    session = Session(plugins=["predicates"], mirror=mirror)
+    session.place("p0", "n0")
+    session.place("p1", "n0")
+    with pytest.raises(PlacementRefused, match="resourceclaim in use"):
+        session.cycle.statement().allocate(session.task("p2"), session.node("n0"))
