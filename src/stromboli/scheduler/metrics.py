@@ -74,6 +74,8 @@ JOB_DURATION = "e2e_job_scheduling_duration"
 JOB_START = "e2e_job_scheduling_start_time"
 JOB_LAST = "e2e_job_scheduling_last_time"
 
+_CARD = ("devID", "NodeName")
+
 TABLE: tuple[Series, ...] = (
     _histogram(CYCLE, "one scheduling cycle", geometric(1, 5000, 20)),
     _histogram(OPENING, "opening a session", geometric(1, 5000, 20)),
@@ -103,6 +105,12 @@ TABLE: tuple[Series, ...] = (
         for amount in AMOUNTS
     ),
     *(_gauge(f"queue_{name}", f"{name} of a queue", "queue_name") for name in ("share", "weight", "overused")),
+    _gauge("vgpu_device_shared_number", "Pods on a card", *_CARD),
+    _gauge("vgpu_device_allocated_memory", "Memory of a card that pods hold, in MiB", *_CARD),
+    _gauge("vgpu_device_allocated_cores", "Cores of a card that pods hold, in percent", *_CARD),
+    _gauge("vgpu_device_memory_limit", "Memory of a card, in MiB", *_CARD),
+    _gauge("vgpu_device_memory_allocation_for_a_certain_pod", "Memory of a card held by a pod", *_CARD, "podName"),
+    _gauge("vgpu_device_core_allocation_for_a_certain_pod", "Cores of a card held by a pod", *_CARD, "podName"),
 )
 
 
@@ -128,6 +136,9 @@ class SchedulerMetrics:
         measured: dict[tuple[str, str], set[str]] = {}
         for sample in samples:
             labels = dict(sample.labels)
+            if sample.ended:
+                self._end(sample.name, labels)
+                continue
             self._measure(sample.name, sample.value, labels)
             amount = sample.name.removeprefix("queue_").removesuffix("_scalar_resources").removesuffix("_milli_cpu")
             if amount in AMOUNTS and "queue_name" in labels:
@@ -159,6 +170,12 @@ class SchedulerMetrics:
                     forget(collector, namespace, name)
                 case labels if labels == _JOB:
                     forget(collector, name, queue, namespace)
+
+    def _end(self, name: str, labels: Mapping[str, str]) -> None:
+        found = self._series.get(name)
+        if found is not None and set(labels) == set(found[0].labels):
+            series, collector = found
+            forget(collector, *(labels[label] for label in series.labels))
 
     def _measure(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         found = self._series.get(name)

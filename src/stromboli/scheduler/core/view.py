@@ -21,6 +21,8 @@ class Sample:
     name: str
     labels: tuple[tuple[str, str], ...]
     value: float
+    ended: bool = False
+    """The series is to go: what it measured is no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,10 @@ class View:
     def measure(self, name: str, value: float, **labels: str) -> None:
         """A metric sample; label order is that given."""
         self.samples.append(Sample(name, tuple(labels.items()), value))
+
+    def unmeasure(self, name: str, **labels: str) -> None:
+        """What ``measure`` was told about is no more."""
+        self.samples.append(Sample(name, tuple(labels.items()), 0.0, ended=True))
 
     def set_condition(self, job: Job, condition: Condition) -> None:
         """Sets a PodGroup condition, replacing one of the same type at the end of the cycle."""

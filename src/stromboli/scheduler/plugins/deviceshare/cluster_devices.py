@@ -8,7 +8,7 @@ long as the Node object does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stromboli.api import core
@@ -104,6 +104,7 @@ class ClusterDevices:
         memory = view.memory.get(MEMORY)
         if not isinstance(memory, Memory) or memory.settings != settings:
             memory = view.memory[MEMORY] = Memory(settings)
+        self._nodes = view.nodes_by_name
         self._kept = memory.nodes
         for key in [key for key in self._kept if key[1] not in view.nodes_by_name]:
             del self._kept[key]
@@ -139,6 +140,12 @@ class ClusterDevices:
             found = self._of(family, node)
             if found is not None:
                 found.drop(task.uid)
+
+    def known(self, family: Family) -> Iterator[tuple[str, Devices | None]]:
+        """Nodes that somebody has asked about at some time, with their devices as pods hold them now."""
+        for name, node in [(name, self._nodes.get(name)) for kind, name in self._kept if kind == family.name]:
+            found = self._of(family, node) if node is not None else None
+            yield name, found.devices if found is not None else None
 
     def _of(self, family: Family, node: Node) -> OnNode | None:
         key = (family.name, node.name)

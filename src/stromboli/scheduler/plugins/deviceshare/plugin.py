@@ -15,14 +15,21 @@ from stromboli.scheduler.core.extensions import BindExtension, merged
 from stromboli.scheduler.core.plugin import Filter, Hooks, PlacementRefused, Plugin, Refusals, Scope, Score
 from stromboli.scheduler.core.reasons import Reason
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.plugins.deviceshare import configuration, mindcluster, mindcluster_reports, queue_usage, vgpu
+from stromboli.scheduler.plugins.deviceshare import (
+    configuration,
+    mindcluster,
+    mindcluster_reports,
+    queue_usage,
+    vgpu,
+    vgpu_metrics,
+)
 from stromboli.scheduler.plugins.deviceshare.cluster_devices import ClusterDevices
 from stromboli.scheduler.plugins.deviceshare.families import Choice, DoesNotFit, Family
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
 from stromboli.scheduler.plugins.deviceshare.hami import HamiFamily
 from stromboli.scheduler.plugins.deviceshare.mindcluster import MindClusterFamily
 from stromboli.scheduler.plugins.deviceshare.settings import DeviceShareArguments, Settings
-from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuFamily
+from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuDevices, VgpuFamily
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
@@ -55,6 +62,7 @@ class DeviceShare(Plugin):
         self._chosen: dict[str, dict[str, Choice]] = {}
         self._wanted: dict[int, tuple[Family, ...]] = {}
         self._reasons = _Reasons()
+        self._measure()
         return Hooks(
             filters=[
                 Filter("devices", self._reasons.listed, only(self._by_shape, self._refuse), concerns=self._by_shape),
@@ -93,6 +101,15 @@ class DeviceShare(Plugin):
     @property
     def _chips(self) -> MindClusterFamily | None:
         return next((family for family in self._families if isinstance(family, MindClusterFamily)), None)
+
+    def _measure(self) -> None:
+        """Tells about cards before anything is tried out on them."""
+        family = next((family for family in self._families if isinstance(family, VgpuFamily)), None)
+        if family is not None and vgpu_metrics.is_due(self._view):
+            known = self._cluster.known(family)
+            vgpu_metrics.measure(
+                self._view, [(name, found.cards if isinstance(found, VgpuDevices) else ()) for name, found in known]
+            )
 
     # Who asks
 

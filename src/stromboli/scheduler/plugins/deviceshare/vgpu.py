@@ -129,7 +129,7 @@ class VgpuDevices:
         for share in (share for shares in holding for share in shares):
             card = self._card(share.device)
             if card is not None:
-                card.take(task.uid, share.device, share.memory, share.cores, holder=Holder(group, rules))
+                card.take(task.uid, share.device, share.memory, share.cores, holder=Holder(group, rules, task.key))
 
     def drop(self, uid: str) -> None:
         """Gives all shares back."""

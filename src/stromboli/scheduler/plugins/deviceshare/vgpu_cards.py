@@ -33,6 +33,8 @@ class Holder:
     """Key of its PodGroup."""
     rules: frozenset[int] = frozenset()
     """Exclusive rules that it matches."""
+    pod: str = ""
+    """``namespace/name``"""
     shares: list[Held] = field(default_factory=list)
 
 
