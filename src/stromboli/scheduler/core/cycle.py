@@ -253,7 +253,7 @@ class Cycle:
         self.journal.end_evictions()
         self._end_tentative(TaskStatus.PIPELINED)
         self.result.queues = closing.queue_updates(
-            self.mirror.queues, self.mirror.columns, self._held_devices(), self.combination.held_otherwise()
+            self.mirror.queues, self.mirror.columns, self._held_devices(), self._held_otherwise()
         )
         self._end_tentative(TaskStatus.ALLOCATED)
         self._hand_over()
@@ -314,6 +314,13 @@ class Cycle:
             return {}
         claims = devices.Claims(objects, capacities=self.view.feature("DRAConsumableCapacity", False))
         return {name: devices.held_by(queue, claims) for name, queue in self.mirror.queues.items()}
+
+    def _held_otherwise(self) -> dict[str, dict[str, float]]:
+        try:
+            return self.combination.held_otherwise()
+        except Exception as error:  # what queues hold by requests is still worth writing; the fault is named
+            self.complain(f"a plugin failed to tell what queues hold: {error!r}")
+            return {}
 
     def _end_tentative(self, status: TaskStatus) -> None:
         for task in self.journal.placed.values():
