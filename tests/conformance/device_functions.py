@@ -49,6 +49,8 @@ def task_of(document: JsonObject | None) -> Task:
 
 @judge("New")
 def _arguments(case: JsonObject) -> Iterator[str]:
+    if "deviceshare" not in case["id"]:
+        raise NotApplicable("no counterpart of New")
     settings, want = Settings.read(case["args"]["arguments"]), case["result"]
     yield from differ("policy", want["schedulePolicy"], settings.policy)
     yield from differ("weight", want["scheduleWeight"], settings.weight)

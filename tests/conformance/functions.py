@@ -15,12 +15,19 @@ from stromboli.api import core, requests
 from stromboli.api import resources as vectors
 from stromboli.api.resources import Dimension, ResourceVector
 from stromboli.scheduler.core import policy
-from tests.conformance import claim_functions, device_functions, domain_functions, numa_functions
+from tests.conformance import (
+    accounting_functions,
+    claim_functions,
+    device_functions,
+    domain_functions,
+    numa_functions,
+    plugin_functions,
+)
 from tests.conformance.vectors import JsonObject
 from tests.conformance.verdicts import NotApplicable
 
 Counterpart = Callable[[Any, JsonObject], Any]
-JUDGED_ELSEWHERE = (claim_functions, device_functions, numa_functions)
+JUDGED_ELSEWHERE = (accounting_functions, claim_functions, device_functions, numa_functions, plugin_functions)
 """Modules that register judges with ``domain_functions``."""
 COUNTERPARTS: dict[str, Counterpart] = {}
 

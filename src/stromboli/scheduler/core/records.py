@@ -247,7 +247,7 @@ class SubJob:
     @property
     def priority(self) -> int:
         """The highest priority of its tasks; 0 at least."""
-        return max((task.priority for task in self.tasks.values()), default=0)
+        return max(0, max((task.priority for task in self.tasks.values()), default=0))
 
     @property
     def ready_count(self) -> int:
