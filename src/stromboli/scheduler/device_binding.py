@@ -1,8 +1,9 @@
 """Writes what was decided about a pod's device claims before the pod is bound (spec 06 section 17.10).
 
 A claim gets the finalizer that protects it, its allocation unless it has that already, and the pod among those that it
-is reserved for. When the pod is not bound after all it is taken out again; the allocation stays with the claim. All
-writes carry the resourceVersion that was read, and are made again after a conflict.
+is reserved for. When the pod is not bound after all it is taken out again, and if the claim is then reserved for nobody
+an allocation made for this bind goes too: kept, it would tie the pod to a node that has just refused it, and its devices
+to a gang that is held back. All writes carry the resourceVersion that was read, and are made again after a conflict.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class DeviceBinder:
             done.append(grant)
 
     async def roll_back(self, bind: Bind) -> None:
-        """Take the pod out of those that the claims are reserved for. What cannot be written is named in the log."""
+        """Undo what was written for the pod, as far as no other relies on it. What cannot be is named in the log."""
         for grant in reversed(bind.extension.devices if bind.extension is not None else ()):
             await self._release(bind.task, grant)
 
@@ -75,7 +76,7 @@ class DeviceBinder:
 
     async def _release(self, task: TaskRef, grant: DeviceGrant) -> None:
         try:
-            await self._change(task.namespace, grant, lambda claim: released(claim, task), subresource="status")
+            await self._change(task.namespace, grant, lambda claim: released(claim, task, grant), subresource="status")
         except (ClaimLost, NotFound):
             pass  # a claim that is gone is reserved for nobody
         except KubeError as error:
@@ -139,13 +140,16 @@ def granted(claim: JsonObject, task: TaskRef, grant: DeviceGrant) -> JsonObject 
     }
 
 
-def released(claim: JsonObject, task: TaskRef) -> JsonObject | None:
-    """The claim reserved for the pod no longer."""
-    status: Mapping[str, Any] = claim.get("status") or {}
+def released(claim: JsonObject, task: TaskRef, grant: DeviceGrant) -> JsonObject | None:
+    """The claim reserved for the pod no longer, and without the allocation if that was made for it alone."""
+    status = dict(claim.get("status") or {})
     reserved = status.get("reservedFor") or []
     left = [consumer for consumer in reserved if consumer.get("uid") != task.uid]
     if len(left) == len(reserved):
         return None
+    present = status.get("allocation")
+    if not left and grant.allocation is not None and present is not None and _same(present, grant.allocation):
+        del status["allocation"]
     return {**claim, "status": {**status, "reservedFor": left}}
 
 

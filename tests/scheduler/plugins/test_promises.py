@@ -7,8 +7,8 @@ import pytest
 from stromboli.api import core
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.plugins.promises import Holder, Promises
-from stromboli.testing.builders import node, pod
-from tests.scheduler.core.worlds import open_cycle, policy, world
+from stromboli.testing.builders import node, pod, pod_group, queue
+from tests.scheduler.core.worlds import open_cycle, policy, run_cycle, world
 
 FIRST, SECOND = Holder("n0", "ns/a", "ns-a"), Holder("n0", "ns/b", "ns-b")
 
@@ -84,3 +84,20 @@ def test_promises_end(mirror: Mirror, present: core.PersistentVolumeClaim | None
     view = open_cycle(mirror, policy()).view
     promises.tidy(view, lambda key: present if key == claim().key else None, lambda found: bool(found.spec.volume_name))
     assert len(promises) == int(stays)
+
+
+def test_a_promise_outlasts_the_binds_that_rely_on_it() -> None:
+    mirror = world(
+        node("n0").offer(cpu=1).build(),
+        queue("default").build(),
+        pod_group("job").members(1).build(),
+        pod("a").group("job").request(cpu=1).build(),
+    )
+    assert run_cycle(mirror, policy("gang", "predicates", actions="allocate")).binds
+    promises = promised(FIRST)
+    view = open_cycle(mirror, policy()).view
+    promises.tidy(view, lambda _: claim(bound=True), lambda _: True)
+    assert promises.get(claim()) == "v", "what is written may be taken back"
+    mirror.apply_pod(pod("a").group("job").request(cpu=1).on("n0").build())
+    promises.tidy(view, lambda _: claim(bound=True), lambda _: True)
+    assert promises.get(claim()) is None

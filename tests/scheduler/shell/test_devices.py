@@ -152,12 +152,33 @@ def test_the_finalizer_is_added_once_and_not_to_what_is_being_deleted() -> None:
         device_binding.protected(written(deleting=True))
 
 
-def test_only_the_pod_itself_is_taken_out_of_the_users() -> None:
-    left = device_binding.released(written(given("gpu-0"), OTHER, MINE), ME)
-    assert left is not None
-    assert left["status"]["reservedFor"] == [OTHER]
-    assert left["status"]["allocation"]
-    assert device_binding.released(left, ME) is None
+@dataclass
+class Release:
+    """A claim as it is read, what had been decided for the pod, and what is left of its users and devices."""
+
+    claim: JsonObject
+    decided: core.DeviceAllocation | None
+    want: tuple[list[JsonObject], bool] | None
+
+
+RELEASES = {
+    "allocated for this pod": Release(written(given("gpu-0"), MINE), given("gpu-0"), ([], False)),
+    "allocated for this pod, and used by another": Release(
+        written(given("gpu-0"), OTHER, MINE), given("gpu-0"), ([OTHER], True)
+    ),
+    "allocated before": Release(written(given("gpu-0"), MINE), None, ([], True)),
+    "allocated otherwise meanwhile": Release(written(given("gpu-1"), MINE), given("gpu-0"), ([], True)),
+    "not reserved": Release(written(given("gpu-0"), OTHER), given("gpu-0"), None),
+}
+
+
+@pytest.mark.parametrize("case", RELEASES.values(), ids=RELEASES.keys())
+def test_releases(case: Release) -> None:
+    left = device_binding.released(case.claim, ME, DeviceGrant("c", "uid-c", case.decided))
+    if left is None:
+        assert case.want is None
+        return
+    assert (left["status"]["reservedFor"], "allocation" in left["status"]) == case.want
 
 
 # -- several claims ---------------------------------------------------------------------------------------------------
@@ -176,7 +197,7 @@ async def test_what_was_reserved_before_a_claim_failed_is_given_back(stage: Stag
     stage.server.faults.fail(403, verb="update", kind=kinds.RESOURCE_CLAIMS, name="d", times=None)
     with pytest.raises(PreBindError, match="claim ns/d: "):
         await DeviceBinder(stage.client).pre_bind(bind)
-    assert (users(stage, "c"), gpus(stage, "c")) == ([], ["gpu-c"])
+    assert (users(stage, "c"), gpus(stage, "c")) == ([], [])
 
 
 async def test_a_claim_that_is_gone_has_nothing_to_give_back(stage: Stage) -> None:

@@ -1,8 +1,8 @@
 """What is decided about claims and not written yet, from the decision until the claim shows it.
 
 Promises live from cycle to cycle: the shell writes what a cycle has decided while later cycles already run. A promise
-ends when the claim shows it, or when no pod is left that is placed on the strength of it. Pods that use the same claim
-share its promise.
+ends when the claim shows it and every pod that relies on it is bound, or when no such pod is left on its node. Pods
+that use the same claim share its promise.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from stromboli.api import core
+from stromboli.scheduler.core.statuses import TaskStatus
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.objects import Key
@@ -91,11 +92,16 @@ class Promises(Generic[T]):
         return (promise.value for promise in self._by_claim.values())
 
     def tidy(self, view: View, find: Callable[[Key], ClaimT | None], is_written: Callable[[ClaimT], bool]) -> None:
-        """At the beginning of a cycle: what has been written, or will not be written any more, is no promise."""
+        """At the beginning of a cycle: what has been written, or will not be written any more, is no promise.
+
+        What is written may be taken back when a bind fails, so a promise outlasts all binds that rely on it.
+        """
         for key, promise in list(self._by_claim.items()):
             claim = find(key)
-            promise.holders = {holder for holder in promise.holders if _is_placed(holder, view)}
-            if claim is None or claim.uid != promise.uid or is_written(claim) or not promise.holders:
+            placed = {holder: status for holder in promise.holders if (status := _status(holder, view)) is not None}
+            promise.holders = set(placed)
+            settled = claim is not None and is_written(claim) and TaskStatus.BINDING not in placed.values()
+            if claim is None or claim.uid != promise.uid or settled or not placed:
                 del self._by_claim[key]
                 self.version += 1
 
@@ -103,7 +109,8 @@ class Promises(Generic[T]):
         return len(self._by_claim)
 
 
-def _is_placed(holder: Holder, view: View) -> bool:
+def _status(holder: Holder, view: View) -> TaskStatus | None:
+    """The status of a pod that is still on its node."""
     node = view.nodes_by_name.get(holder.node)
     task = node.tasks.get(holder.key) if node is not None else None
-    return task is not None and task.uid == holder.uid
+    return task.status if task is not None and task.uid == holder.uid else None

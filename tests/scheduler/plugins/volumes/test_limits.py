@@ -211,3 +211,9 @@ def test_switched_off() -> None:
     off = option("predicates", {"predicate.NodeVolumeLimitsEnable": "false"})
     session = Session(plugins=[off], mirror=cluster([pod("p", "new")], csi_node("n0", 0), *BOUND_NEW))
     assert session.refusals("p") == {}
+
+
+def test_volumes_of_ignored_provisioners_are_not_counted() -> None:
+    mirror = cluster([pod("p", "new")], csi_node("n0", 0), *BOUND_NEW)
+    session = Session(plugins=["predicates"], mirror=mirror, options={"ignored-provisioners": (DRIVER,)})
+    assert session.refusals("p") == {}

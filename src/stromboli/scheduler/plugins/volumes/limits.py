@@ -8,7 +8,7 @@ where it is. A cluster without limits, and a pod without volumes, pay nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.view import View
 
 TOO_MANY = Reason("node(s) exceed max volume count", Code.UNSCHEDULABLE)
+IGNORED = ("rancher.io/local-path", "hostpath.csi.k8s.io")
+"""Drivers that attach nothing; ``--ignored-provisioners`` names more (spec 04 section 9.3)."""
 NO_LIMIT = np.iinfo(np.int64).max
 
 Numbers = npt.NDArray[np.int64]
@@ -40,6 +42,8 @@ class _Limits:
     def __init__(self, view: View) -> None:
         self.by_driver: dict[str, Numbers] = {}
         self._migrated: defaultdict[str, set[int]] = defaultdict(set)
+        more = view.options.get("ignored-provisioners")
+        ignored = {*IGNORED, *(more if isinstance(more, Sequence) else ())}
         for each in view.objects.all(core.CSINode).values():
             node = view.nodes_by_name.get(each.name)
             if node is None or node.row < 0:
@@ -47,9 +51,10 @@ class _Limits:
             for plugin in migrated_plugins(each):
                 self._migrated[plugin].add(node.row)
             for driver in each.spec.drivers:
-                if driver.allocatable is not None and driver.allocatable.count is not None:
+                count = driver.allocatable.count if driver.allocatable is not None else None
+                if count is not None and driver.name not in ignored:
                     limits = self.by_driver.setdefault(driver.name, np.full(view.nodes.count, NO_LIMIT))
-                    limits[node.row] = driver.allocatable.count
+                    limits[node.row] = count
 
     def counts_on(self, handle: Handle, row: int) -> bool:
         """Whether a volume is a CSI volume on a row."""
