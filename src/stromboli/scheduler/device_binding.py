@@ -2,7 +2,7 @@
 
 A claim gets the finalizer that protects it, its allocation unless it has that already, and the pod among those that it
 is reserved for. When the pod is not bound after all it is taken out again, and if the claim is then reserved for nobody
-an allocation made for this bind goes too: kept, it would tie the pod to a node that has just refused it, and its devices
+an allocation made for this bind goes too: kept, it would tie the pod to a node that has just refused it, and devices
 to a gang that is held back. All writes carry the resourceVersion that was read, and are made again after a conflict.
 """
 
