@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -72,8 +73,14 @@ class Shell:
         process = await asyncio.create_subprocess_exec(
             "bash", "-euo", "pipefail", "-c", script, cwd=ROOT, env=self._environment,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
         )  # fmt: skip
-        out, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
+        try:
+            out, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
+        finally:
+            if process.returncode is None:  # with all that the script has started
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
         return process.returncode or 0, out.decode()
 
     async def type(self, section: str) -> None:

@@ -57,7 +57,7 @@ async def run(arguments: argparse.Namespace) -> int:
         return 0
     directory = Path(tempfile.mkdtemp(prefix="stromboli-e2e-"))
     started = time.monotonic()
-    release = Release()
+    release = Release("volcano")
     objects = await render(found["helm"], release, VALUES)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(RealCluster(directory, found))

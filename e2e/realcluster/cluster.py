@@ -154,6 +154,8 @@ class RealCluster:
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged=true",
+            # Simulated nodes have names that nobody resolves.
+            "--kubelet-preferred-address-types=InternalIP",
             f"--audit-policy-file={files / 'audit-policy.yaml'}",
             f"--audit-log-path={self.audit_log}",
         ]

@@ -74,6 +74,10 @@ def test_a_request_that_roles_forbade_is_named_once() -> None:
     assert check(log) == ["forbidden: robot: list nodes"]
 
 
+def test_a_permission_that_was_not_read_yet_after_a_restart_is_no_fault_of_roles() -> None:
+    assert check([forbidden("list", "nodes", "forbid"), request("list", "nodes")], ("", "nodes", ["list"])) == []
+
+
 def test_a_request_that_admission_forbade_is_no_fault_of_roles() -> None:
     assert check([forbidden("create", "pods", "allow")], ("", "pods", ["create"])) == []
 
