@@ -1,6 +1,6 @@
-"""What holds after any cycle over any cluster, whichever actions and policies decide (every action, both queue plugins).
+"""What holds after any cycle over any cluster, whichever actions decide, and with either queue plugin.
 
-Clusters are small and tight: two queues, priorities, gangs with and without surplus, racks, pods being deleted.
+Clusters are small and tight: two queues, two priorities, gangs with and without surplus, racks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stromboli.scheduler.core.policy import Policy
 from stromboli.scheduler.core.records import Job
 from stromboli.scheduler.core.results import CycleResult
 from stromboli.testing.builders import hyper_node, node, pod, pod_group, priority_class, queue
-from tests.scheduler.core.worlds import audit, feed, picture, policy, run_cycle, world
+from tests.scheduler.core.worlds import audit, feed, option, picture, policy, run_cycle, world
 
 NODES = [f"n{index}" for index in range(4)]
 EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
@@ -28,9 +28,11 @@ EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    evicting = draw(st.lists(st.sampled_from(EVICTING), unique=True))
+    evicting = draw(st.lists(st.sampled_from(EVICTING), min_size=1, max_size=3, unique=True))
     shares = draw(st.sampled_from(["proportion", "capacity"]))
-    plugins = ("priority", "gang", "conformance", "drf", "predicates", shares, "nodeorder", "binpack")
+    gang = option("gang", preemptable=draw(st.booleans()))
+    drf = option("drf", preemptable=False)
+    plugins = ("priority", gang, "conformance", drf, "predicates", shares, "nodeorder", "binpack")
     return policy(*plugins, "network-topology-aware", actions=" ".join(["enqueue", "allocate", *evicting, "backfill"]))
 
 
@@ -38,16 +40,16 @@ def policies(draw: st.DrawFn) -> Policy:
 def groups(draw: st.DrawFn, name: str) -> list[core.Object]:
     """A group and its pods, some of which run already."""
     size = draw(st.integers(1, 4))
-    running = draw(st.integers(0, size))
+    running = draw(st.sampled_from([0, 0, 0, size, size, draw(st.integers(0, size))]))
     members = pod_group(name).members(draw(st.integers(1, size))).queue(draw(st.sampled_from(["qa", "qb"])))
-    members = members.priority_class(draw(st.sampled_from(["low", "high"])))
-    if draw(st.booleans()):
+    members = members.priority_class("low" if running and draw(st.booleans()) else "high")
+    if draw(st.integers(0, 3)) == 0:
         members = members.topology("hard", draw(st.integers(1, 2)))
     parts: list[core.Object] = [members.phase("Running" if running else "Pending").build()]
-    cpu = draw(st.integers(0, 2))
+    cpu = draw(st.sampled_from([0, 1, 1, 2]))
     for index in range(size):
         one = pod(f"{name}-{index}").group(name).request(cpu=cpu, memory="1G")
-        one = one.annotate(**{"volcano.sh/preemptable": str(draw(st.booleans())).lower()})
+        one = one.annotate(**{"volcano.sh/preemptable": draw(st.sampled_from(["true", "true", "false"]))})
         if index < running:
             one = one.on(draw(st.sampled_from(NODES)))
         parts.append(one.build())
@@ -56,18 +58,18 @@ def groups(draw: st.DrawFn, name: str) -> list[core.Object]:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Mirror:
-    parts: list[core.Object] = [node(name).offer(cpu=draw(st.integers(2, 5)), memory="9G").build() for name in NODES]
+    parts: list[core.Object] = [node(name).offer(cpu=draw(st.integers(1, 2)), memory="9G").build() for name in NODES]
     parts += [queue("qa").weight(draw(st.integers(1, 2))).build(), queue("qb").build()]
     parts += [priority_class("low", 1), priority_class("high", 100)]
     parts += [hyper_node("s0", 1, ("n0", "n1")), hyper_node("s1", 1, ("n2", "n3"))]
     parts += [hyper_node("top", 2, children=("s0", "s1"))]
-    return world(parts, *[draw(groups(f"g{index}")) for index in range(draw(st.integers(1, 5)))])
+    return world(parts, *[draw(groups(f"g{index}")) for index in range(draw(st.integers(4, 7)))])
 
 
 def overfull(mirror: Mirror) -> set[str]:
     """Nodes that hold more than they have."""
-    short = (mirror.nodes.idle < -EPSILON).any(axis=1)
-    return {node.name for node in mirror.node_list if node is not None and short[node.row]}
+    rows = np.nonzero((mirror.nodes.idle < -EPSILON).any(axis=1))[0].tolist()
+    return {node.name for row in rows if (node := mirror.node_list[row]) is not None}
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,7 +108,7 @@ def _bound(result: CycleResult) -> dict[str, list[str]]:
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(clusters(), policies())
 def test_nobody_is_evicted_but_for_somebody_who_gets_the_place(mirror: Mirror, wanted: Policy) -> None:
     commit = Statement.commit
@@ -148,13 +150,15 @@ def test_the_same_cluster_decides_the_same_and_deciding_twice_changes_nothing(da
 @given(clusters(), policies())
 def test_cycles_without_events_come_to_rest(mirror: Mirror, wanted: Policy) -> None:
     """Whatever is decided happens at once, and evicted pods do not come back: then nothing is left to decide."""
+    decided = True
     for _ in range(12):
         result = run_cycle(mirror, wanted)
         for eviction in result.evictions:
             mirror.delete_pod(f"{eviction.task.namespace}/{eviction.task.name}", eviction.task.uid)
-        if not result.binds and not result.evictions:
-            return
-    raise AssertionError(f"still deciding after 12 cycles: {result.binds} {result.evictions}")
+        decided = bool(result.binds or result.evictions)
+        if not decided:
+            break
+    assert not decided
 
 
 def test_the_audit_would_notice_a_node_that_holds_too_much() -> None:
