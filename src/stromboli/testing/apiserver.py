@@ -300,6 +300,8 @@ class FakeApiServer:
             try:
                 old = self.memory.get(resource, key)
             except ApiError:
+                if target.subresource:  # only the object itself comes into being by being applied
+                    raise
                 return self.memory.create(resource, target.namespace, patch, dry_run=target.dry_run)
             new = patching.merge(old, patch)
         else:

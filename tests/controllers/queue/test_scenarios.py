@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from stromboli.api import kinds, names
 from stromboli.controllers.queue.controller import QueueController
@@ -214,3 +217,54 @@ async def test_a_queue_whose_parent_comes_later_is_not_lost() -> None:
         add(scene, "missing", "root")
         command(scene, "CloseQueue", "missing")
         await scene.until(lambda: (state(scene, "missing"), state(scene, "orphan")) == ("Closed", "Closed"))
+
+
+async def test_defect_4_many_changes_of_a_queue_are_few_passes_one_at_a_time() -> None:
+    """Spec 03 section 13: requests did not collapse, and several workers were on one queue at once."""
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        await scene.until(lambda: state(scene, "q1") == "Open")
+        held = scene.server.faults.hold(verb="patch", kind=kinds.QUEUES, name="q1")
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: held.hits)
+        for number in range(200):
+            group(scene, f"g{number}", "q1")
+        add(scene, "q2", "root")
+        await scene.until(lambda: state(scene, "q2") == "Open", "another queue is worked on meanwhile")
+        assert len(scene.server.called("patch", kinds.QUEUES, "q1")) == 2, "nobody else is on that queue"
+        held.release()
+        await scene.until(lambda: state(scene, "q1") == "Closed", "it was empty when that was decided")
+        await scene.until(lambda: scene.numbers.counted["q1"]["Running"] == 200)
+        assert len(scene.server.called("patch", kinds.QUEUES, "q1")) <= 4
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+async def test_the_order_in_which_things_come_does_not_matter(order: tuple[int, ...]) -> None:
+    async with queues() as scene:
+        arrivals: list[Callable[[], object]] = [
+            lambda: add(scene, "q1", "root"),
+            lambda: add(scene, "q11", "q1"),
+            lambda: group(scene, "g", "q11"),
+        ]
+        for arrival in order:
+            arrivals[arrival]()
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Open", "Open"))
+        await scene.until(lambda: scene.numbers.counted.get("q11", {}).get("Running") == 1)
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Closed", "Closing"))
+        scene.server.remove(kinds.POD_GROUPS, "g", "default")
+        await scene.until(lambda: state(scene, "q11") == "Closed")
+
+
+@pytest.mark.parametrize("n", range(8))
+async def test_a_fault_at_any_write_changes_nothing_in_the_end(n: int) -> None:
+    async with queues() as scene:
+        for name, parent in (("q1", ""), ("q11", "q1")):
+            add(scene, name, parent)
+        scene.server.faults.fail(500, verb="patch", kind=kinds.QUEUES, skip=n)
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Open", "Open"))
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Closed", "Closed"))
+        command(scene, "OpenQueue", "q1")
+        await scene.until(lambda: (state(scene, "q1"), state(scene, "q11")) == ("Open", "Open"))
+        await scene.until(lambda: closed_by_parent(scene, "q11") == closed_by_parent(scene, "q1") == "false")
