@@ -81,7 +81,7 @@ async def test_an_empty_queue_closes_at_once_and_says_so() -> None:
         await scene.until(lambda: state(scene, "q1") == "Open")
         command(scene, "CloseQueue", "q1")
         await scene.until(lambda: state(scene, "q1") == "Closed")
-        assert scene.events.messages("q1", "CloseQueue") == ["Close queue succeed"]
+        await scene.until(lambda: scene.events.messages("q1", "CloseQueue") == ["Close queue succeed"])
         assert not scene.server.objects(kinds.COMMANDS)
 
 
@@ -179,9 +179,8 @@ async def test_a_state_that_cannot_be_written_is_told_and_tried_again() -> None:
         command(scene, "CloseQueue", "q1")
         await scene.until(lambda: state(scene, "q1") == "Closed")
         assert refused.hits == 2
-        told = scene.events.messages("q1", "CloseQueue")
-        assert told[0].startswith("Close queue failed for ")
-        assert told[-1] == "Close queue succeed"
+        await scene.until(lambda: scene.events.messages("q1", "CloseQueue")[-1:] == ["Close queue succeed"])
+        assert scene.events.messages("q1", "CloseQueue")[0].startswith("Close queue failed for ")
         refused.hits, refused.seen = 0, 0
         command(scene, "OpenQueue", "q1")
         await scene.until(lambda: state(scene, "q1") == "Open")
