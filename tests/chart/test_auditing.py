@@ -65,8 +65,13 @@ def test_the_same_resource_of_another_group_is_no_use() -> None:
 
 
 def test_a_verb_with_a_reason_may_be_unused() -> None:
-    reasons = {("jobs.batch", "get"): "rare", ("pods", "*"): "rare"}
-    assert check([], ("batch", "jobs", ["get"]), ("", "pods", ["get", "list"]), reasons=reasons) == []
+    reasons = {("robot", "jobs.batch", "get"): "rare", ("robot", "pods", "get"): "rare"}
+    assert check([], ("batch", "jobs", ["get"]), ("", "pods", ["get"]), reasons=reasons) == []
+
+
+def test_a_reason_of_one_component_is_none_for_another() -> None:
+    reasons = {("other", "pods", "get"): "rare"}
+    assert check([], ("", "pods", ["get"]), reasons=reasons) == ["granted and never used: robot: get pods"]
 
 
 def test_a_request_that_roles_forbade_is_named_once() -> None:
