@@ -95,7 +95,8 @@ class Figures:
     cpu: float
 
 
-def _cycle(scenario: Scenario, mirror: Mirror, number: int) -> tuple[Figures, CycleResult]:
+def cycle_of(scenario: Scenario, mirror: Mirror, number: int) -> tuple[Figures, CycleResult]:
+    """One cycle, and how long it took."""
     started, spent = time.perf_counter(), time.process_time()
     result = run(
         mirror,
@@ -114,7 +115,7 @@ def _fresh(scenario: Scenario) -> tuple[list[Figures], list[CycleResult], Mirror
     figures, results, mirror = [], [], Mirror()
     for number in range(RUNS):
         mirror = scenario.mirror()
-        taken, result = _cycle(scenario, mirror, number)
+        taken, result = cycle_of(scenario, mirror, number)
         figures.append(taken)
         results.append(result)
     return figures, results, mirror
@@ -125,7 +126,7 @@ def _repeated(scenario: Scenario) -> tuple[list[Figures], list[CycleResult], Mir
     mirror = scenario.mirror()
     results, figures = [], []
     for number in range(RUNS + 1):
-        taken, result = _cycle(scenario, mirror, number)
+        taken, result = cycle_of(scenario, mirror, number)
         results.append(result)
         if number:
             figures.append(taken)

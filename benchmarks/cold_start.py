@@ -119,7 +119,7 @@ def _lists() -> Iterator[tuple[str, Iterator[Json]]]:
 
 
 def _meta(name: str, namespace: str = "ns", **more: object) -> Json:
-    managed = [
+    managed: list[Json] = [
         {
             "manager": manager,
             "operation": "Update",
