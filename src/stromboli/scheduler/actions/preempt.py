@@ -126,15 +126,18 @@ class _Preemption:
         local = cycle.statement()
         queue = victims.VictimQueue(cycle, chosen, job)
         evicted = np.zeros(cycle.view.columns.width)
-        while queue and not self._has_room(task, node):
+        while queue and not self._takes(task, node):
             victim = queue.pop()
             evicted += victim.request
             local.evict(victim, REASON)
-        if self._has_room(task, node) and _pipeline(cycle, local, task, node, victims.is_something(evicted)):
+        if self._takes(task, node) and _pipeline(cycle, local, task, node, victims.is_something(evicted)):
             statement.merge(local)
             return True
         local.discard()
         return False
+
+    def _takes(self, task: Task, node: Node) -> bool:
+        return self._has_room(task, node) and victims.accepts(self._cycle, task, node)
 
     def _has_room(self, task: Task, node: Node) -> bool:
         queue = _queue(task)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from stromboli.scheduler.actions import victims
+from stromboli.scheduler.core.columns import Floats
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.journal import Statement
 from stromboli.scheduler.core.plugin import PlacementRefused
@@ -97,15 +98,18 @@ class _Reclaim:
         local = cycle.statement()
         available = victims.future_of(cycle, node).copy()
         order = victims.VictimQueue(cycle, chosen, task.job)
-        while order and not victims.fits(task, available):
+        while order and not self._takes(task, node, available):
             victim = order.pop()
             available += victim.request
             local.evict(victim, REASON)
-        if victims.fits(task, available) and self._pipeline(local, task, node):
+        if self._takes(task, node, available) and self._pipeline(local, task, node):
             statement.merge(local)
             return True
         self._undo(local)
         return False
+
+    def _takes(self, task: Task, node: Node, available: Floats) -> bool:
+        return victims.fits(task, available) and victims.accepts(self._cycle, task, node)
 
     def _pipeline(self, statement: Statement, task: Task, node: Node) -> bool:
         try:

@@ -57,6 +57,12 @@ def fits(task: Task, available: Floats) -> bool:
     return all(shape.request[column] < available[column] + EPSILON for column in shape.compared)
 
 
+def accepts(cycle: Cycle, task: Task, node: Node) -> bool:
+    """Whether nothing but resources speaks against a node now: its devices, say, or pods that the task is kept from."""
+    row = np.array([node.row], dtype=np.intp)
+    return bool(len(cycle.searches.of(task).feasible(row, resources=False)))
+
+
 def future_of(cycle: Cycle, node: Node) -> Floats:
     """What the node will have once everything being released is gone and everything promised is taken."""
     row: Floats = cycle.view.nodes.future[node.row]

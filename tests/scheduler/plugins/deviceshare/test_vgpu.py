@@ -16,7 +16,7 @@ from stromboli.scheduler.plugins.deviceshare.families import DoesNotFit
 from stromboli.scheduler.plugins.deviceshare.settings import Settings
 from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuDevices, VgpuFamily
 from stromboli.scheduler.plugins.deviceshare.vgpu_cards import Inventory, parse
-from stromboli.testing.builders import pod, pod_group, priority_class
+from stromboli.testing.builders import pod, pod_group, priority_class, queue
 from tests.scheduler.core.worlds import NOW, audit, binds, evicted, feed, picture, policy, run_cycle
 from tests.scheduler.plugins.deviceshare.stage import (
     Amounts,
@@ -354,20 +354,45 @@ def test_an_evicted_pod_gives_its_card_to_others_at_once_and_gets_it_back_when_t
     assert allowed_rows(session, "p9") == set()
 
 
-def test_preemption_frees_cards() -> None:
+def crowded(number: int, queue_of_urgent: str = "default") -> Mirror:
+    """A card that is full, on a node that offers so many shares, and an urgent pod."""
     victim = asking(member("victim", **{names.VGPU_IDS: "GPU-0,NVIDIA,16384,0:"}).on("n1").priority(1), slice_of(1))
-    urgent = asking(pod("urgent").group("k").priority(10), slice_of(1))
-    mirror = cluster(
+    return cluster(
+        queue(queue_of_urgent).build(),
         priority_class("high", 10),
-        pod_group("k").members(1).priority_class("high").build(),
-        gpu_node("n1", TWO[0], number=1),
+        pod_group("k").members(1).queue(queue_of_urgent).priority_class("high").build(),
+        gpu_node("n1", TWO[0], number=number),
         victim,
-        urgent,
+        asking(pod("urgent").group("k").priority(10), slice_of(1)),
         members=0,
     )
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_preemption_frees_cards_whether_or_not_resources_are_short(number: int) -> None:
+    mirror = crowded(number)
     plugins = policy("priority", "gang", devices(VGPUEnable=True), "predicates", actions="allocate preempt")
-    assert evicted(run_cycle(mirror, plugins)) == ["victim"]
+    result = run_cycle(mirror, plugins)
+    assert evicted(result) == ["victim"]
+    assert not result.problems
     assert mirror.tasks["ns/urgent"].node is None
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_reclaim_frees_cards(number: int) -> None:
+    mirror = crowded(number, "other")
+    plugins = policy("gang", devices(VGPUEnable=True), "predicates", actions="allocate reclaim")
+    result = run_cycle(mirror, plugins)
+    assert not result.problems
+    assert evicted(result) == ["victim"]
+
+
+def test_nobody_is_evicted_for_a_pod_that_no_card_takes() -> None:
+    mirror = crowded(40)
+    feed(mirror, asking(pod("urgent").group("k").priority(10), slice_of(1, 10, 101)))
+    plugins = policy("priority", "gang", devices(VGPUEnable=True), "predicates", actions="allocate preempt reclaim")
+    result = run_cycle(mirror, plugins)
+    assert evicted(result) == result.problems == []
 
 
 def test_pods_without_devices_are_not_looked_at() -> None:
