@@ -25,7 +25,10 @@ class Controller:
 
 
 async def test_a_controller_whose_caches_do_not_fill_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    late = Controller(NotSynced("jobs: not listed"), ExceptionGroup("several", [NotSynced("queues: not listed")]))
+    late = Controller(
+        NotSynced("jobs: not listed"),
+        ExceptionGroup("several", [ExceptionGroup("nested", [NotSynced("queues: not listed")])]),
+    )
     ready = Controller()
     running = asyncio.create_task(run_all({"late-controller": late, "ready-controller": ready}))
     async with asyncio.timeout(5):

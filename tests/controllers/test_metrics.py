@@ -51,3 +51,12 @@ def test_passes_are_counted_by_outcome() -> None:
     ControllerMetrics(metrics).reconciled("job-controller", Outcome.ERROR, 0.1, 3)
     assert 'volcano_controller_reconcile_total{controller="job-controller",outcome="error"} 1.0' in series(metrics)
     assert 'volcano_controller_queue_depth{controller="job-controller"} 3.0' in series(metrics)
+
+
+def test_flows_are_counted_by_namespace() -> None:
+    metrics = Metrics()
+    counted = ControllerMetrics(metrics)
+    for phase in ("Succeed", "Succeed", "Failed"):
+        counted.flow_ended("ml", phase)
+    assert 'volcano_jobflow_succeed_phase_count{jobflow_namespace="ml"} 2.0' in series(metrics)
+    assert 'volcano_jobflow_failed_phase_count{jobflow_namespace="ml"} 1.0' in series(metrics)

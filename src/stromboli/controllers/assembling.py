@@ -207,8 +207,16 @@ async def _run_patiently(name: str, controller: Runnable) -> None:
             waiting, others = group.split(NotSynced)
             if others is not None or waiting is None:
                 raise
-            log.error("%s does not work yet: %s", name, waiting.exceptions[0])
+            log.error("%s does not work yet: %s", name, _first(waiting))
         except NotSynced as error:
             log.error("%s does not work yet: %s", name, error)
         else:
             return
+
+
+def _first(group: BaseExceptionGroup[NotSynced]) -> BaseException:
+    """The first error of a group, however deep it sits."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

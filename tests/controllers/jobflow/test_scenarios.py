@@ -100,7 +100,7 @@ async def test_a_diamond() -> None:
         assert jobs(scene) == ["f-a", "f-b", "f-c"]
         await run_to_the_end(scene)
         assert (phase(scene), jobs(scene)) == ("Succeed", ["f-a", "f-b", "f-c", "f-d"])
-        assert numbers.counted == [("default", "Succeed")]
+        await scene.until(lambda: numbers.counted == [("default", "Succeed")])
         assert scene.events.messages("f", "Created") == [f"create a job named f-{one}!" for one in "abcd"]
 
 
