@@ -15,6 +15,7 @@ from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.controllers.podgroup.gangs import GangKind, GangSize
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
+from stromboli.testing.faults import Fault
 from tests.controllers.stage import Stage, stage
 
 JOB_SETS = Kind("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
@@ -30,8 +31,10 @@ TEMPLATE: JsonObject = {"spec": {"containers": [{"name": "c", "resources": {"req
 
 
 @asynccontextmanager
-async def groups() -> AsyncIterator[Stage]:
+async def groups(*faults: Fault) -> AsyncIterator[Stage]:
     async with stage(start=False) as scene:
+        for fault in faults:
+            scene.server.faults.add(fault)
         await scene.run(lambda informers: PodGroupController(scene.client, informers))
         yield scene
 
