@@ -59,8 +59,10 @@ def fits(task: Task, available: Floats) -> bool:
 
 def accepts(cycle: Cycle, task: Task, node: Node) -> bool:
     """Whether nothing but resources speaks against a node now: its devices, say, or pods that the task is kept from."""
-    row = np.array([node.row], dtype=np.intp)
-    return bool(len(cycle.searches.of(task).feasible(row, resources=False)))
+    evaluation = cycle.searches.of(task)
+    if not evaluation.beyond_amounts:
+        return True
+    return bool(len(evaluation.feasible(np.array([node.row], dtype=np.intp), resources=False)))
 
 
 def future_of(cycle: Cycle, node: Node) -> Floats:

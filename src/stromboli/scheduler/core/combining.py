@@ -262,6 +262,8 @@ class Combination:
 
     def bind_extension(self, task: Task, node: Node) -> BindExtension | None:
         """What plugins send along with a bind."""
+        if not self._extension_hooks:
+            return None
         return extensions.merged(hook(task, node) for hook in self._extension_hooks)
 
     def held_otherwise(self) -> dict[str, dict[str, float]]:

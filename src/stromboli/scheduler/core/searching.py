@@ -115,6 +115,11 @@ class Evaluation:
         self._rank(rows)
         self._forecastable = self._can_look_ahead()
         self._hope_lasts = self._lasting()
+        self.beyond_amounts = self._looks_beyond_amounts()
+        """Whether evictions may change more about a node than its amounts."""
+
+    def _looks_beyond_amounts(self) -> bool:
+        return bool(self._cluster_filters) or any(one.filter.reach is Reach.ROW for one in self._kept())
 
     def _can_look_ahead(self) -> bool:
         hooks: list[Filter | Score] = [*self._row_scores, *(one.filter for one in self._kept())]
