@@ -130,6 +130,12 @@ def test_hints_of_several_resources_are_merged(name: str) -> None:
         assert ((best.mask, best.preferred), admitted) == (expected, expected[1])
 
 
+@pytest.mark.parametrize(("name", "admitted"), [("restricted", False), ("best-effort", True), ("none", True)])
+def test_policies_differ_in_what_they_admit(name: str, admitted: bool) -> None:
+    hints = {"cpu": [Hint(3, preferred=False)]}
+    assert TopologyPolicy(name, (0, 1)).admit([hints])[1] is admitted
+
+
 @pytest.mark.parametrize("text", ["1-", "a", "3-1", "-1", "0-999999999"])
 def test_a_bad_cpu_set_is_named(text: str) -> None:
     with pytest.raises(BadCpuSet, match="is no set of CPUs"):

@@ -6,6 +6,7 @@ import pytest
 
 from stromboli.api import core, names
 from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.plugins.deviceshare.plugin import MOST_REASONS
 from tests.scheduler.core.worlds import NOW, run_cycle
 from tests.scheduler.plugins.deviceshare.stage import (
     asking,
@@ -101,3 +102,14 @@ def test_init_containers_count_by_the_largest() -> None:
 def test_there_is_no_score() -> None:
     mirror = cluster(gpus(), asking(member("p"), limits(10)))
     assert opened(mirror, ScheduleWeight=10, SchedulePolicy="binpack", **MEMORY).scores("p") == {"n1": 0.0}
+
+
+def test_refusals_that_name_nodes_are_bounded() -> None:
+    nodes = [
+        with_capacity(roomy(f"n{n}"), **{names.GPU_NUMBER: 1, names.GPU_MEMORY: 10}) for n in range(MOST_REASONS + 9)
+    ]
+    refused_by = opened(cluster(*nodes, asking(member("p"), limits(11))), **MEMORY).refusals("p")
+    assert refused_by["n0"] == ["GpuShare no enough gpu memory on node n0"]
+    texts = [text for texts in refused_by.values() for text in texts]
+    assert len(texts) == len(nodes)
+    assert texts.count("GpuShare no enough gpu memory") == 9
