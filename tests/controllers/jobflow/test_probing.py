@@ -65,6 +65,17 @@ async def test_tcp() -> None:
     assert not await ask(Question("j", "t", closed_port()), "127.0.0.1")
 
 
+@pytest.mark.parametrize("path", [None, "/"])
+@pytest.mark.parametrize("port", [0, 70000])
+async def test_a_port_that_is_none(port: int, path: str | None) -> None:
+    assert not await ask(Question("j", "t", port, path), "127.0.0.1")
+
+
+async def test_a_header_that_would_be_two_is_not_sent() -> None:
+    async with server() as port:
+        assert not await ask(Question("j", "t", port, "/ready", ("x", "y\r\nz: w")), "127.0.0.1")
+
+
 @pytest.mark.parametrize("address", ["", "not an address", "::1"])
 async def test_an_address_that_is_none_or_does_not_answer(address: str) -> None:
     assert not await ask(Question("j", "t", closed_port(), "/"), address)

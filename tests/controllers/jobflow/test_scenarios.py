@@ -191,7 +191,7 @@ async def test_nothing_is_written_when_nothing_changed() -> None:
         await scene.stop()
         before = len(scene.server.called("patch", kinds.JOB_FLOWS, "f"))
         scene.server.put(kinds.JOB_FLOWS, flow(step("a"), name="g"))
-        await start(scene)
+        await start(scene, workers=1)
         await scene.until(lambda: jobs(scene) == ["f-a", "g-a"])
         assert len(scene.server.called("patch", kinds.JOB_FLOWS, "f")) == before
 
@@ -214,19 +214,33 @@ async def test_a_probe_is_asked_until_it_says_yes() -> None:
     options: dict[str, Any] = {"prober": Prober(ask), "probe_interval": 0.01}
     async with flows(flow(step("a"), step("b", "a", probe=probe)), **options) as scene:
         await scene.until(lambda: jobs(scene) == ["f-a"])
-        owner = {"apiVersion": kinds.JOBS.api_version, "kind": "Job", "name": "f-a", "controller": True}
-        uid = json.uid_of(scene.job("f-a"))
-        meta = {"name": "p", "namespace": "default", "annotations": {names.TASK_SPEC: "t"}}
-        scene.server.put(
-            kinds.PODS,
-            {
-                "metadata": {**meta, "ownerReferences": [{**owner, "uid": uid}]},
-                "status": {"phase": "Running", "podIP": "10.0.0.1"},
-            },
-        )
+        put_pod_of(scene, "f-a")
         end(scene, "f-a", "Running")
         await scene.until(lambda: jobs(scene) == ["f-a", "f-b"])
         assert asked[:3] == ["10.0.0.1"] * 3
+
+
+async def test_a_flow_whose_pods_do_not_answer_keeps_no_other_waiting() -> None:
+    never = asyncio.Event()
+
+    async def ask(question: Question, address: str) -> bool:
+        await never.wait()
+        return False
+
+    probe = {"tcpSocketList": [{"taskName": "t", "port": 1}]}
+    async with flows(flow(step("a"), step("b", "a", probe=probe)), prober=Prober(ask)) as scene:
+        await scene.until(lambda: jobs(scene) == ["f-a"])
+        put_pod_of(scene, "f-a")
+        end(scene, "f-a", "Running")
+        scene.server.put(kinds.JOB_FLOWS, flow(step("c"), name="g"))
+        await scene.until(lambda: jobs(scene) == ["f-a", "g-c"])
+
+
+def put_pod_of(scene: Stage, job: str) -> None:
+    owner = {"apiVersion": kinds.JOBS.api_version, "kind": "Job", "name": job, "controller": True}
+    reference = {**owner, "uid": json.uid_of(scene.job(job))}
+    meta = {"name": "p", "namespace": "default", "annotations": {names.TASK_SPEC: "t"}, "ownerReferences": [reference]}
+    scene.server.put(kinds.PODS, {"metadata": meta, "status": {"phase": "Running", "podIP": "10.0.0.1"}})
 
 
 # -- orders and faults -------------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 NAME = "jobflow-controller"
 SYNC_TIMEOUT = 600.0
 PROBE_INTERVAL = 5.0
+WORKERS = 5
+"""Flows worked on at a time: a pass may wait seconds for pods that do not answer, and others must not wait with it."""
 BY_FLOW = "job-flow-uid"
 BY_STEP = "flow-step"
 BY_JOB = "flow-job"
@@ -64,7 +66,7 @@ class JobFlowController:
         events: Events,
         numbers: Numbers,
         *,
-        workers: int = 1,
+        workers: int = WORKERS,
         max_requeue: int = 15,
         prober: Prober | None = None,
         probe_interval: float = PROBE_INTERVAL,

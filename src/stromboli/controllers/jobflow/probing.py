@@ -28,7 +28,7 @@ async def ask(question: Question, address: str) -> bool:
     try:
         async with asyncio.timeout(TIMEOUT):
             return await (_connects(question, address) if question.path is None else _serves(question, address))
-    except (OSError, TimeoutError, ValueError, aiohttp.ClientError):
+    except (OSError, TimeoutError, ValueError, OverflowError, aiohttp.ClientError):
         return False
 
 
