@@ -24,8 +24,8 @@ CODENAME = "bookworm"
 PYTHON = "python3.11"
 PACKAGES = (
     "base-files", "ca-certificates", "libbz2-1.0", "libc6", "libcrypt1", "libexpat1", "libffi8", "libgcc-s1",
-    "liblzma5", f"lib{PYTHON}-minimal", f"lib{PYTHON}-stdlib", "libssl3", "libstdc++6", "libuuid1", "media-types", "netbase",
-    f"{PYTHON}-minimal", "zlib1g",
+    "liblzma5", f"lib{PYTHON}-minimal", f"lib{PYTHON}-stdlib", "libssl3", "libstdc++6", "libuuid1", "media-types",
+    "netbase", f"{PYTHON}-minimal", "zlib1g",
 )  # fmt: skip
 
 # Directories that live under /usr, with a link from the root.
