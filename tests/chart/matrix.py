@@ -42,6 +42,16 @@ MATRIX: dict[str, Values] = {
             "webhooks_namespace_selector_expressions": [{"key": "batch", "operator": "Exists"}],
         },
     },
+    "policies-instead-of-webhooks": {
+        "custom": {
+            "vap_enable": True,
+            "map_enable": True,
+            "map_api_version": "v1beta1",
+            "enabled_admissions": "",
+            "controller_enable": False,
+            "scheduler_enable": False,
+        }
+    },
     "everything-said": {
         "basic": {
             "image_registry": "registry.example",
@@ -61,6 +71,9 @@ MATRIX: dict[str, Values] = {
             "scheduler_percentage_nodes_to_find": 0,
             "scheduler_feature_gates": "CSIStorage=true",
             "admission_feature_gates": "SchedulingGatesQueueAdmission=true",
+            "admission_max_queue_depth": 7,
+            "admission_queue_allocated_pods_check_enable": True,
+            "admission_root_queue_protection_enable": False,
             "ignored_provisioners": "a.example,b.example",
             "scheduler_sharding_mode": "soft",
             "scheduler_sharding_name": "mine",

@@ -143,3 +143,25 @@ async def test_the_controllers_configuration_may_be_text_or_a_map(rendered: Rend
     objects = await rendered(controller_config_override=override)
     data = named(objects, "ConfigMap", "volcano-controller-configmap")["data"]["volcano-controller.conf"]
     assert yaml.safe_load(data) == {"a": 1, "b": [2]}
+
+
+async def test_rules_for_queues_are_values(rendered: Render) -> None:
+    said = {
+        "admission_max_queue_depth": 7,
+        "admission_queue_allocated_pods_check_enable": True,
+        "admission_root_queue_protection_enable": False,
+    }
+    defaults, options = [
+        flags.parse(WebhooksOptions, container_arguments(deployment), program="webhooks")
+        for objects in (await rendered(), await rendered(**said))
+        for deployment in [named(objects, "Deployment", "volcano-admission")]
+    ]
+    own = WebhooksOptions()
+    assert (defaults.max_queue_depth, defaults.enable_queue_allocated_pods_check) == (
+        own.max_queue_depth,
+        own.enable_queue_allocated_pods_check,
+    )
+    assert defaults.enable_root_queue_protection == own.enable_root_queue_protection
+    assert options.max_queue_depth == 7
+    assert options.enable_queue_allocated_pods_check
+    assert not options.enable_root_queue_protection

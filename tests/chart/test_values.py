@@ -22,6 +22,7 @@ REFUSED: dict[str, tuple[JsonObject, str]] = {
         {"basic": {"scheduler_config_file": "my.conf"}},
         "basic.scheduler_config_file: the chart has no file my.conf; use custom.scheduler_config_override",
     ),
+    "queues without any level": ({"custom": {"admission_max_queue_depth": 0}}, "/custom/admission_max_queue_depth"),
     "a port out of range": ({"basic": {"admission_port": 70000}}, "/basic/admission_port"),
 }
 
