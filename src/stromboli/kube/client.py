@@ -219,7 +219,9 @@ class Client:
         """
         where = namespace or json.key_of(obj)[0]
         query = {"dryRun": _dry_run(dry_run), "fieldManager": field_manager}
-        return _object(await self.request("POST", kind.path(where, name, subresource), query=query, body=obj))
+        # Servers refuse custom objects that do not say what they are.
+        body = obj if subresource else {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+        return _object(await self.request("POST", kind.path(where, name, subresource), query=query, body=body))
 
     async def update(
         self, kind: Kind, obj: JsonObject, *, subresource: str | None = None, dry_run: bool = False

@@ -101,6 +101,16 @@ def parse_object(body: bytes, content_type: str) -> Object:
     return document
 
 
+def require_type(document: Object, kind: str) -> None:
+    """400 for an object without kind or apiVersion, where the server cannot tell them from the path."""
+    for field, said in (("Kind", document.get("kind")), ("apiVersion", document.get("apiVersion"))):
+        if not said:
+            raise statuses.bad_request(
+                f"the object provided is unrecognized (must be of type {kind}): "
+                f"Object '{field}' is missing in '{orjson.dumps(document).decode()}'"
+            )
+
+
 def parse_patch(body: bytes, content_type: str, *, is_custom: bool) -> Patch:
     """The patch in a body; 415 for kinds of patches that there are not, or not for custom resources."""
     media_type = content_type.partition(";")[0].strip().lower()

@@ -89,6 +89,13 @@ class Call:
         """The object in the body."""
         return bodies.parse_object(await self.request.read(), self.request.headers.get("Content-Type", ""))
 
+    async def whole(self) -> Object:
+        """The request's body as an object to store. A custom one must say what it is; others are taken for it."""
+        document = await self.document()
+        if self.served.is_custom:
+            bodies.require_type(document, self.served.kind.kind)
+        return document
+
 
 async def serve(request: web.Request, registry: Registry, target: Target, user: User, verb: str) -> web.StreamResponse:
     """Answer a request that is allowed. 404 for kinds that are not served, 405 for verbs they do not have."""
@@ -224,12 +231,12 @@ async def _watch(call: Call) -> web.StreamResponse:
 
 
 async def _create(call: Call) -> web.StreamResponse:
-    obj = await call.registry.create(call.served.kind, await call.document(), call.namespace or None, call.options())
+    obj = await call.registry.create(call.served.kind, await call.whole(), call.namespace or None, call.options())
     return await _respond(call, obj, 201)
 
 
 async def _update(call: Call) -> web.StreamResponse:
-    document = await call.document()
+    document = await call.whole()
     name = (document.get("metadata") or {}).get("name") or call.target.name
     if name != call.target.name:
         raise statuses.bad_request(
