@@ -156,6 +156,9 @@ class RealCluster:
             "--allow-privileged=true",
             # Simulated nodes have names that nobody resolves.
             "--kubelet-preferred-address-types=InternalIP",
+            # Which Kubernetes 1.34 has, but not switched on.
+            "--feature-gates=MutatingAdmissionPolicy=true",
+            "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
             f"--audit-policy-file={files / 'audit-policy.yaml'}",
             f"--audit-log-path={self.audit_log}",
         ]

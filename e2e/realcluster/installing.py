@@ -25,7 +25,6 @@ from stromboli.localcluster.kubeconfig import write_kubeconfig
 ESTABLISHED_SECONDS = 60.0
 TOKEN_SECONDS = 6 * 3600
 OBJECTS = (
-    "CustomResourceDefinition",
     "ServiceAccount",
     "ClusterRole",
     "ClusterRoleBinding",
@@ -34,7 +33,7 @@ OBJECTS = (
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 )
-"""What is created, in this order."""
+"""What is created after the CustomResourceDefinitions, in this order."""
 BY_KIND: Mapping[str, Kind] = {kind.kind: kind for kind in kinds.ALL if kind not in kinds.OWN}
 
 
@@ -52,16 +51,22 @@ async def install(cluster: RealCluster, objects: Sequence[JsonObject], release: 
     async with await Client.connect(kubeconfig=str(cluster.kubeconfig), qps=0) as client:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}}
         await client.create(kinds.NAMESPACES, namespace)
+        await create_definitions(client, objects)
         for item in of_kind(objects, *OBJECTS):
             await client.create(BY_KIND[item["kind"]], _reached_by_url(item, f"https://{HOST}:{port}"))
-            if item["kind"] == "CustomResourceDefinition":
-                await _established(client, item["metadata"]["name"])
         deployments = _deployments(objects, release)
         arguments = {
             name: [*container_arguments(deployment), *await _here(client, cluster, name, deployment, objects, port)]
             for name, deployment in deployments.items()
         }
         return Installation(arguments, container_environment(deployments[CONTROLLERS]))
+
+
+async def create_definitions(client: Client, objects: Sequence[JsonObject]) -> None:
+    """Create the chart's CustomResourceDefinitions; returns when all are served."""
+    for item in of_kind(objects, "CustomResourceDefinition"):
+        await client.create(kinds.CUSTOM_RESOURCE_DEFINITIONS, item)
+        await _established(client, item["metadata"]["name"])
 
 
 def _deployments(objects: Sequence[JsonObject], release: Release) -> dict[str, JsonObject]:
