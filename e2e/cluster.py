@@ -10,13 +10,29 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from stromboli.api.kinds import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Kind
+from stromboli.api.kinds import (
+    BATCH_JOBS,
+    CRON_JOBS,
+    DEPLOYMENTS,
+    EVENTS,
+    JOB_FLOWS,
+    JOBS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Kind,
+)
 from stromboli.kube.client import Client, PatchType
 from stromboli.kube.errors import ApiError, NotFound
 
 T = TypeVar("T")
 Json = dict[str, Any]
 WAIT_SECONDS = 40.0
+OWNERS = (CRON_JOBS, JOB_FLOWS, DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, BATCH_JOBS)
+"""Kinds whose objects make others anew for as long as they are there."""
 POLL_SECONDS = 0.1
 
 
@@ -93,7 +109,7 @@ class Cluster:
         """Take the namespace's work away and wait for it: a real cluster ends namespaces at leisure, and what is left
         in them would hold room that the next test counts on.
         """
-        for kind in (CRON_JOBS, JOB_FLOWS, JOBS, POD_GROUPS, PODS):
+        for kind in (*OWNERS, JOBS, POD_GROUPS, PODS):
             for item in await self.client.list(kind, self.namespace):
                 await self.delete(kind, item["metadata"]["name"])
 

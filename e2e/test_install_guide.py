@@ -12,13 +12,14 @@ import re
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 import yaml
 
-from e2e.cluster import vcjob
+from e2e.cluster import eventually, vcjob
 from e2e.realcluster import binaries
 from e2e.realcluster.cluster import NEEDED, RealCluster
 from e2e.realcluster.rendering import CHART
@@ -30,9 +31,10 @@ from stromboli.api.kinds import (
     MUTATING_WEBHOOKS,
     QUEUES,
     VALIDATING_WEBHOOKS,
+    Kind,
 )
 from stromboli.kube.client import Client
-from stromboli.kube.errors import ApiError
+from stromboli.kube.errors import ApiError, NotFound
 from stromboli.kube.json import JsonObject
 from stromboli.localcluster.options import ClusterSettings
 from stromboli.localcluster.server import LocalCluster
@@ -128,8 +130,18 @@ async def uids(client: Client) -> dict[str, str]:
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in listed}
 
 
+async def _is_served(client: Client, kind: Kind) -> bool:
+    try:
+        await client.list(kind)
+    except NotFound:
+        return False
+    return True
+
+
 async def make_work(client: Client, name: str) -> None:
     """A queue and a job in it; a webhook that is told of them must not be registered."""
+    for kind in (JOBS, QUEUES):
+        await eventually(partial(_is_served, client, kind), bool, what=f"{kind.resource} served")
     await client.create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}})
     await client.create(JOBS, vcjob(name, queue=name), "default")
 
