@@ -47,6 +47,14 @@ async def test_plugins_make_what_the_pods_need_and_it_goes_with_the_job(cluster:
         await eventually(partial(owned, cluster, kind, job), lambda seen: not seen, what=f"no {kind.kind}")
 
 
+async def test_plugins_clear_up_when_the_job_has_ended(cluster: Cluster) -> None:
+    given = vcjob("ends", replicas=2, command="sleep 2", plugins=PLUGINS, task_policies=[COMPLETE])
+    job = await cluster.create(JOBS, given)
+    await cluster.phase_is("ends", "Completed")
+    for kind in MADE:
+        await eventually(partial(owned, cluster, kind, job), lambda seen: not seen, what=f"no {kind.kind}")
+
+
 async def test_a_job_that_grows_gets_pods_and_names_them_to_the_others(cluster: Cluster) -> None:
     job = vcjob("grows", replicas=2, command="sleep 600", plugins=PLUGINS)
     await cluster.create(JOBS, job)

@@ -73,6 +73,7 @@ EXPECTED_UNUSED: Reasons = {
     ("controllers", "configmaps", "get"): _LEFT_BEHIND,
     ("controllers", "secrets", "get"): _LEFT_BEHIND,
     ("controllers", "persistentvolumeclaims", "get"): _LEFT_BEHIND,
+    ("controllers", "podgroups.scheduling.volcano.sh", "get"): _LEFT_BEHIND,
     ("controllers", "persistentvolumeclaims", "create"): _CLAIMS,
     ("scheduler", "pods", "delete"): "evictions: the chart's default policy has no action that evicts",
     ("scheduler", "pods", "patch"): "scheduling gates of the queue: behind a feature gate",
