@@ -97,9 +97,9 @@ def build_root(root: Path, options: Options) -> Path:
     rootfs.strip_debug_symbols(root)
     say("compiling modules")
     rootfs.compile_modules(root)
+    rootfs.fix_modes_and_times(root, options.epoch)
     say("starting each process once")
     verification.verify(root, options.version)
-    rootfs.fix_modes_and_times(root, options.epoch)
     return root
 
 

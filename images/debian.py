@@ -32,16 +32,17 @@ PACKAGES = (
 MERGED = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
 
 LEFT_OUT = (
-    "usr/lib/*-linux-gnu/gconv/*",  # converters of iconv; Python has its own codecs
-    "usr/sbin/*",
-    "usr/share/bug/*",
+    "usr/lib/*-linux-gnu/gconv",  # converters of iconv; Python has its own codecs
+    "usr/sbin",
+    "usr/share/bug",
     "usr/share/doc/*/[!c]*",  # copyright stays
     "usr/share/doc/*/changelog*",
-    "usr/share/gcc/*",
-    "usr/share/gdb/*",
-    "usr/share/lintian/*",
-    "usr/share/locale/*",
-    "usr/share/man/*",
+    "usr/share/gcc",
+    "usr/share/gdb",
+    "usr/share/lintian",
+    "usr/share/locale",
+    "usr/share/man",
+    "usr/lib/python3.*/pydoc_data",  # texts of the interactive help
     # Modules whose libraries are not in PACKAGES; nothing here uses them.
     "usr/lib/python3.*/lib-dynload/_curses*",
     "usr/lib/python3.*/lib-dynload/_dbm.*",

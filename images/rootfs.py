@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from images import ImageError
@@ -14,8 +15,8 @@ USER_ID = 65532
 HOME = "/tmp"  # the only directory that the chart lets the processes write to
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 
-# Generated modules that nobody reads: kept as byte code without documentation, a quarter of their size.
-GENERATED = ("kubernetes_asyncio/client/api", "kubernetes_asyncio/client/models")
+# Generated modules and tables that nobody reads: kept as byte code without documentation, a quarter of their size.
+GENERATED = ("kubernetes_asyncio/client/api", "kubernetes_asyncio/client/models", "pygments/lexers", "wcwidth")
 
 ACCOUNTS = {
     "etc/passwd": f"root:x:0:0:root:/:/nonexistent\nstromboli:x:{USER_ID}:{USER_ID}::{HOME}:/nonexistent\n",
@@ -84,8 +85,15 @@ def strip_debug_symbols(root: Path) -> None:
 
 
 def fix_modes_and_times(root: Path, epoch: int) -> None:
-    """Directories made along the way get plain modes, and every entry the same time."""
+    """Gives every entry the same time, and modes that no umask had a part in: all may read, nobody but root may write.
+
+    Directories for everybody's files (sticky) stay what they are.
+    """
     for directory, _names, files in os.walk(root, topdown=False):
-        for name in files:
-            os.utime(os.path.join(directory, name), (epoch, epoch), follow_symlinks=False)
+        for path in (Path(directory, name) for name in files):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
+            os.utime(path, (epoch, epoch), follow_symlinks=False)
+        if not os.stat(directory).st_mode & stat.S_ISVTX:
+            os.chmod(directory, 0o755)
         os.utime(directory, (epoch, epoch))

@@ -14,10 +14,18 @@ from images.wheels import COMMANDS
 PROCESSES = ("stromboli-controllers", "stromboli-scheduler", "stromboli-webhooks")
 LIMIT = 200_000_000
 SECONDS = 60.0
-# Every compiled module of the standard library must find its libraries.
-IMPORTS = "import importlib, pathlib, _struct as s; " + (
-    "[importlib.import_module(p.name.split('.')[0]) for p in pathlib.Path(s.__file__).parent.glob('*.so')]"
-)
+# Every compiled module of the standard library must find its libraries; all of ours, and what they load only when it is
+# needed, must be there.
+IMPORTS = """
+import _ssl, importlib, pathlib, pkgutil, stromboli
+for module in pkgutil.walk_packages(stromboli.__path__, "stromboli."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+import cel, croniter, kubernetes_asyncio.client, kubernetes_asyncio.config, re2, rich.live, typer, uvloop
+import opentelemetry.exporter.otlp.proto.http.trace_exporter
+for path in pathlib.Path(_ssl.__file__).parent.glob("*.so"):
+    importlib.import_module(path.name.split(".")[0])
+"""
 
 
 def verify(root: Path, version: str) -> None:
@@ -36,7 +44,9 @@ def verify(root: Path, version: str) -> None:
     inside = os.geteuid() == 0
     if inside:
         enter = ["chroot", f"--userspec={USER_ID}:{USER_ID}", root, "/usr/bin/python3"]
-    environment = {"HOME": HOME, "LANG": "C.UTF-8"} | ({} if inside else {"PYTHONHOME": str(root / "usr")})
+    environment = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/bin:/usr/sbin"} | (
+        {} if inside else {"PYTHONHOME": str(root / "usr")}
+    )
     run([*enter, "-B", "-c", IMPORTS], env=environment, seconds=SECONDS, failed="a module of Python's does not load")
     for process in PROCESSES:
         # The launcher itself as root, so that its first line is tried too.

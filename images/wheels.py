@@ -33,8 +33,6 @@ LEFT_OUT_SUFFIXES = frozenset({".a", ".c", ".cpp", ".h", ".hpp", ".pxd", ".pxi",
 LEFT_OUT_DIRECTORIES = frozenset({"test", "tests"})
 # What builds extensions, not what computes.
 LEFT_OUT_PACKAGES = (PurePosixPath("numpy/distutils"), PurePosixPath("numpy/f2py"))
-# Needed by the interactive shell of common-expression-language alone, which the image does not start.
-LEFT_OUT_DISTRIBUTIONS = frozenset({"prompt_toolkit", "wcwidth"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def fetch(project: Path, architecture: str, into: Path) -> list[Path]:
     for platform in platforms(MACHINES[architecture]):
         command += ["--platform", platform]
     run([*command, f"{own}[{EXTRA}]"], failed="pip cannot download the wheels of constraints.txt")
-    return sorted(path for path in into.glob("*.whl") if path.name.split("-")[0] not in LEFT_OUT_DISTRIBUTIONS)
+    return sorted(into.glob("*.whl"))
 
 
 def _copy(source: Path, target: Path) -> None:
