@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from stromboli.api import kinds, names
+from stromboli.controllers.podgroup import controller
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
@@ -239,7 +240,8 @@ async def test_a_pod_that_could_not_be_told_its_group_is_told_later_although_a_n
         assert fault.hits == 3
 
 
-async def test_p23_a_group_whose_pods_are_gone_goes_too() -> None:
+async def test_p23_a_group_whose_pods_are_gone_goes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "GRACE", 0.1)  # they may go before the cache shows that they were told
     async with groups() as scene:
         job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True}
         owned = pod("p1")
