@@ -12,13 +12,12 @@ import statistics
 import subprocess
 import sys
 import time
-import timeit
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import orjson
 
-from benchmarks import admission, cold_start
+from benchmarks import admission, calibrating, cold_start
 from benchmarks.scenarios import SCENARIOS, Scenario, bench_policy
 from stromboli.api import core
 from stromboli.scheduler.actions import ACTIONS
@@ -65,7 +64,6 @@ def _measure_here(names: Iterable[str]) -> int:
 
 def measure(scenario: Scenario) -> dict[str, object]:
     """The figures of one scenario."""
-    calibration = min(timeit.repeat("sum(range(1000000))", number=10, repeat=5))
     figures, results, mirror = _repeated(scenario) if scenario.repeated else _fresh(scenario)
     first, last = results[0], results[-1]
     done, wanted = (len(first.binds), len(first.evictions)), (scenario.binds, scenario.evictions)
@@ -78,8 +76,9 @@ def measure(scenario: Scenario) -> dict[str, object]:
         "binds": len(first.binds),
         "nodes": scenario.nodes,
         "tasks": len(mirror.tasks),
-        "calibration": round(calibration, 3),
+        "calibration": calibrating.wall(),
         "detail": {
+            "calibration cpu": calibrating.cpu(),
             "runs": [round(one.seconds, 5) for one in figures],
             "cpu": round(statistics.median(one.cpu for one in figures), 5),
             **{" ".join(filter(None, key)): round(value, 5) for key, value in last.timings.items()},
