@@ -200,7 +200,7 @@ class RealCluster:
         write_kubeconfig(self.kubeconfig, self.url, ca.certificate, token)
         (self.directory / "audit-policy.yaml").write_text(yaml.safe_dump(_audit_policy()))
         container_log = self.directory / "container.log"
-        container_log.write_text("a simulated container\n")
+        container_log.write_text("2026-01-01T00:00:00.000000000Z stdout F a simulated container\n")
         (self.directory / "kwok.yaml").write_text(KWOK.read_text().replace("CONTAINER_LOG", str(container_log)))
 
     async def _create_nodes(self) -> None:

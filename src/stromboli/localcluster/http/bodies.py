@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import yaml
 
+from stromboli.api.kinds import Kind
 from stromboli.localcluster import statuses
 from stromboli.localcluster.patching.patches import ApplyPatch, JsonPatch, MergePatch, Patch, StrategicPatch
 from stromboli.localcluster.protobuf import decoding as protobuf
@@ -101,14 +102,17 @@ def parse_object(body: bytes, content_type: str) -> Object:
     return document
 
 
-def require_type(document: Object, kind: str) -> None:
+def require_type(document: Object, kind: Kind) -> None:
     """400 for an object without kind or apiVersion, where the server cannot tell them from the path."""
-    for field, said in (("Kind", document.get("kind")), ("apiVersion", document.get("apiVersion"))):
-        if not said:
-            raise statuses.bad_request(
-                f"the object provided is unrecognized (must be of type {kind}): "
-                f"Object '{field}' is missing in '{orjson.dumps(document).decode()}'"
-            )
+    if not document.get("kind"):
+        raise statuses.bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): "
+            f"Object 'Kind' is missing in '{orjson.dumps(document).decode()}'"
+        )
+    if not document.get("apiVersion"):
+        raise statuses.bad_request(
+            f"the API version in the data () does not match the expected API version ({kind.api_version})"
+        )
 
 
 def parse_patch(body: bytes, content_type: str, *, is_custom: bool) -> Patch:

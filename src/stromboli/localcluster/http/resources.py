@@ -93,7 +93,7 @@ class Call:
         """The request's body as an object to store. A custom one must say what it is; others are taken for it."""
         document = await self.document()
         if self.served.is_custom:
-            bodies.require_type(document, self.served.kind.kind)
+            bodies.require_type(document, self.served.kind)
         return document
 
 
