@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.webhooks.schedules import is_schedule
+from stromboli.api.cron import is_schedule
 from stromboli.webhooks.shapes import JsonObject
 from tests.webhooks.building import decide
 

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 
 import orjson
 
 from stromboli.api import kinds
 from stromboli.kube.client import Client
 from stromboli.kube.informers import Informer
+from stromboli.webhooks.families import Families, Family
 from stromboli.webhooks.shapes import Namespace, Queue, read, without_nulls
-
-BY_PARENT: Final = "parent"
 
 
 class CachedCluster:
     """A :class:`~stromboli.webhooks.context.Cluster` that follows the real one."""
 
     def __init__(self, client: Client, *, namespaces: bool) -> None:
-        by_parent = {BY_PARENT: lambda queue: [queue.spec.parent]}
-        self._queues: Informer[Queue] = Informer(client, kinds.QUEUES, _queue, indexes=by_parent)
+        self._queues: Informer[Queue] = Informer(client, kinds.QUEUES, _queue)
+        self._families = families = Families()
+        self._queues.add_handler(
+            on_add=families.put,
+            on_update=lambda _, queue: families.put(queue),
+            on_delete=lambda queue: families.remove(queue.name),
+        )
         self._namespaces: Informer[Namespace] | None = (
             Informer(client, kinds.NAMESPACES, _namespace) if namespaces else None
         )
@@ -57,7 +60,11 @@ class CachedCluster:
 
     def children(self, parent: str) -> Collection[Queue]:
         """The queues that name ``parent`` as their parent, by name."""
-        return sorted(self._queues.store.by_index(BY_PARENT, parent), key=lambda queue: queue.name)
+        return self._families.below(parent).children
+
+    def family(self, parent: str) -> Family:
+        """The same queues with what they claim together."""
+        return self._families.below(parent)
 
     def namespace_annotations(self, name: str) -> Mapping[str, str] | None:
         """Annotations of a namespace, or ``None`` where it is not known."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from stromboli.webhooks.admission_configuration import ResourceGroup
 from stromboli.webhooks.errors import FieldError
+from stromboli.webhooks.families import Family
 from stromboli.webhooks.shapes import JsonObject, Queue
 
 DEFAULT_SCHEDULER = "volcano"
@@ -36,7 +37,10 @@ class Cluster(Protocol):
         """All queues."""
 
     def children(self, parent: str) -> Collection[Queue]:
-        """The queues that name ``parent`` as their parent, by name."""
+        """The queues that name ``parent`` as their parent, by name. Not to be kept."""
+
+    def family(self, parent: str) -> Family:
+        """The same queues with what they claim together. Not to be kept."""
 
     def namespace_annotations(self, name: str) -> Mapping[str, str] | None:
         """Annotations of a namespace, or ``None`` where it is not known."""
@@ -87,6 +91,10 @@ class KnownCluster:
     def children(self, parent: str) -> Collection[Queue]:
         """The queues that name ``parent`` as their parent, by name."""
         return sorted((queue for queue in self.queues() if queue.spec.parent == parent), key=lambda queue: queue.name)
+
+    def family(self, parent: str) -> Family:
+        """The same queues with what they claim together."""
+        return Family.of(self.children(parent))
 
     def namespace_annotations(self, name: str) -> Mapping[str, str] | None:
         """Annotations of a namespace, or ``None`` where it is not known."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from stromboli.webhooks import schedules
+from stromboli.api import cron
 from stromboli.webhooks.context import Context
 from stromboli.webhooks.errors import FieldError, Reason, sentence
 from stromboli.webhooks.naming import qualified_name_faults
@@ -37,7 +37,7 @@ def _schedule_faults(schedule: str) -> Iterator[FieldError]:
         yield sentence(field, " schedule is required, but got empty", Reason.REQUIRED)
     elif "TZ" in schedule:
         yield sentence(field, " schedule should not contain TZ or CRON_TZ, TZ should only be set in the timeZone field")
-    elif not schedules.is_schedule(schedule):
+    elif not cron.is_schedule(schedule):
         yield sentence(field, "schedule is not a valid cron expression")
 
 

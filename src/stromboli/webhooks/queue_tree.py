@@ -5,18 +5,15 @@ Every walk carries the names it has seen: a cycle that is already stored ends th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Final
 
-from stromboli.api import names, quantities
-from stromboli.api.resourcenames import is_scalar
+from stromboli.api import quantities
 from stromboli.webhooks.context import Cluster, Context
 from stromboli.webhooks.errors import FieldError, Reason, first_said, sentence, some
-from stromboli.webhooks.shapes import Queue, ResourceList
-
-Amounts = Mapping[str, int]
-"""cpu in milli, memory in bytes, pods in units, every other resource that is compared in milli-units."""
+from stromboli.webhooks.families import NOTHING, Amounts, Claims, Family, measured
+from stromboli.webhooks.shapes import Queue
 
 TOP: Final = ("", "root")
 """Parents of top-level queues; ``root`` need not exist and limits nobody."""
@@ -104,7 +101,7 @@ def _once_a_field(faults: Iterable[FieldError]) -> Iterator[FieldError]:
 
 
 def _share_faults(queue: Queue, cluster: Cluster) -> Iterator[FieldError]:
-    children = [child for child in cluster.children(queue.name) if child.name != queue.name]
+    family = cluster.family(queue.name)
     if queue.spec.parent not in TOP:
         parent = cluster.queue(queue.spec.parent)
         if parent is None:
@@ -112,11 +109,10 @@ def _share_faults(queue: Queue, cluster: Cluster) -> Iterator[FieldError]:
             yield sentence("spec.parent", text, Reason.NOT_FOUND)
             return
         yield from _ancestor_faults(queue, cluster)
-        siblings = [child for child in cluster.children(parent.name) if child.name != queue.name]
-        yield from _sum_faults(parent, [*siblings, queue], "parent queue")
-    if children:
-        yield from _descendant_faults(queue, children, cluster)
-        yield from _sum_faults(queue, children, "queue")
+        yield from _sum_faults(parent, cluster.family(parent.name), queue.name, Claims.of(queue), "parent queue")
+    if family.children:
+        yield from _descendant_faults(queue, family, cluster)
+        yield from _sum_faults(queue, family, queue.name, None, "queue")
 
 
 def _ancestor_faults(queue: Queue, cluster: Cluster) -> Iterator[FieldError]:
@@ -139,41 +135,64 @@ def _limits_above(queue: Queue, cluster: Cluster) -> Iterator[Amounts]:
         above = ancestor.spec.parent
 
 
-def _descendant_faults(queue: Queue, children: list[Queue], cluster: Cluster) -> Iterator[FieldError]:
+def _descendant_faults(queue: Queue, family: Family, cluster: Cluster) -> Iterator[FieldError]:
     for name, amount in _capability(queue).items():
-        largest = _largest_below(name, children, cluster, {queue.name})
+        largest = _largest_below(name, family, cluster, {queue.name})
         if largest > amount:
             mine, needed = f"capability[{name}]={_show(name, amount)}", _show(name, largest)
             text = f"queue {queue.name} {mine} is smaller than its descendants' max capability={needed}"
             yield sentence(f"spec.capability.{name}", text)
 
 
-def _largest_below(name: str, children: list[Queue], cluster: Cluster, seen: set[str]) -> int:
+def _largest_below(name: str, family: Family, cluster: Cluster, seen: set[str]) -> int:
     """The largest capability in the subtrees; a queue that sets one hides its own descendants."""
-    largest, waiting = 0, list(children)
+    largest, waiting = 0, [family]
     while waiting:
-        child = waiting.pop()
-        if child.name in seen:
-            continue
-        seen.add(child.name)
-        amount = measured(child.spec.capability).get(name, 0)
-        largest = max(largest, amount)
-        if amount <= 0:
-            waiting += cluster.children(child.name)
+        for child, claims in waiting.pop().claims.items():
+            if child in seen:
+                continue
+            seen.add(child)
+            amount = claims.capability.get(name, 0)
+            largest = max(largest, amount)
+            if amount <= 0:
+                waiting.append(cluster.family(child))
     return largest
 
 
-def _sum_faults(parent: Queue, children: list[Queue], whose: str) -> Iterator[FieldError]:
-    limits = {"guarantee": measured(parent.spec.guarantee.resource), "deserved": measured(parent.spec.deserved)}
+def _sum_faults(
+    parent: Queue, family: Family, leaving: str, joining: Claims | None, whose: str
+) -> Iterator[FieldError]:
+    """Where children of ``parent`` claim more than it has, ``leaving`` left out and ``joining`` as the last of them.
+
+    Whether they do is read off the family's sums. Only if so are the children added up one by one: texts say the sum at
+    the child that is too much.
+    """
+    limits = Claims.of(parent)
+    if not _may_exceed(family, family.claims.get(leaving, NOTHING), joining or NOTHING, limits):
+        return
+    claims = [family.claims[child.name] for child in family.children if child.name != leaving]
     sums: dict[str, dict[str, int]] = {"guarantee": {}, "deserved": {}}
-    for child in children:
-        for part, resources in (("guarantee", child.spec.guarantee.resource), ("deserved", child.spec.deserved)):
-            for name, amount in measured(resources).items():
+    for claim in [*claims, *([joining] if joining else [])]:
+        for part, amounts, limit in (
+            ("guarantee", claim.guarantee, limits.guarantee),
+            ("deserved", claim.deserved, limits.deserved),
+        ):
+            for name, amount in amounts.items():
                 sums[part][name] = sums[part].get(name, 0) + amount
-            if _exceeds(sums[part], limits[part]):
+            if _exceeds(sums[part], limit):
                 text = f"sum of children's {part} ({_show_all(sums[part])}) exceeds parent's {part} limit"
-                text = f"{whose} {parent.name} validation failed: {text} ({_show_all(limits[part])})"
+                text = f"{whose} {parent.name} validation failed: {text} ({_show_all(limit)})"
                 yield sentence(f"spec.{part}", text)
+
+
+def _may_exceed(family: Family, leaving: Claims, joining: Claims, limits: Claims) -> bool:
+    """Whether the sum of some of the children may be too large. Of amounts below 0 the whole sum tells nothing."""
+    guarantee = family.guarantee.changed(leaving.guarantee, joining.guarantee)
+    deserved = family.deserved.changed(leaving.deserved, joining.deserved)
+    return any(
+        total.negative or _exceeds(total.amounts, limit)
+        for total, limit in ((guarantee, limits.guarantee), (deserved, limits.deserved))
+    )
 
 
 def _exceeds(total: Amounts, limit: Amounts) -> bool:
@@ -186,27 +205,6 @@ def _exceeds(total: Amounts, limit: Amounts) -> bool:
 
 def _capability(queue: Queue) -> Amounts:
     return {name: amount for name, amount in measured(queue.spec.capability).items() if amount > 0}
-
-
-def measured(resources: ResourceList) -> Amounts:
-    """The resources that take part in comparisons, as numbers, by name. What is no quantity is left out."""
-    return {
-        name: _measure(name, amount)
-        for name, amount in sorted(resources.items())
-        if _is_compared(name) and quantities.is_quantity(amount)
-    }
-
-
-def _measure(name: str, amount: quantities.Quantity) -> int:
-    match name:
-        case "memory" | "pods":
-            return quantities.value(amount)
-        case _:
-            return quantities.milli(amount)
-
-
-def _is_compared(name: str) -> bool:
-    return name in (names.CPU, names.MEMORY, names.PODS, names.EPHEMERAL_STORAGE) or is_scalar(name)
 
 
 def _show(name: str, amount: int) -> str:

@@ -98,7 +98,7 @@ async def test_a_name_that_somebody_else_has_taken_is_reported() -> None:
         scene.submit(job().task("worker", 1))
         await scene.admit()
         await scene.until(lambda: "FailedCreate" in scene.events.reasons("job1"))
-        assert "job1-worker-0" in scene.status()["state"]["message"]
+        await scene.until(lambda: "job1-worker-0" in scene.status().get("state", {}).get("message", ""))
         scene.server.remove(kinds.PODS, "job1-worker-0", "default")
         await scene.run_pods(1)
         await scene.until(lambda: scene.phase() == "Running")
