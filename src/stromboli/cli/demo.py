@@ -94,8 +94,8 @@ async def run_demo(options: DemoOptions) -> None:
     shutil.rmtree(options.directory, ignore_errors=True)
     started = time.monotonic()
 
-    def say(line: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:5.1f}s[/dim]  {line}")
+    def say(line: str | Text) -> None:
+        console.print(Text.assemble((f"{time.monotonic() - started:5.1f}s  ", "dim"), line))
 
     say(f"an embedded cluster with {options.nodes} nodes of {options.node_capacity}, and three processes")
     stack_options = StackOptions(directory=options.directory, nodes=options.nodes, node_capacity=options.node_capacity)
@@ -118,7 +118,7 @@ async def _demonstrate(
     stack: Stack,
     documents: list[tuple[str, dict[str, Any]]],
     console: Console,
-    say: Callable[[str], None],
+    say: Callable[[str | Text], None],
 ) -> None:
     nodes = await _until(stack, lambda: client.list(NODES), lambda found: len(found) >= stack.options.nodes)
     say(f"{len(nodes)} nodes are ready")
@@ -129,7 +129,7 @@ async def _demonstrate(
 
 
 async def _submit(
-    client: Client, documents: list[tuple[str, dict[str, Any]]], say: Callable[[str], None]
+    client: Client, documents: list[tuple[str, dict[str, Any]]], say: Callable[[str | Text], None]
 ) -> list[Refusal]:
     refusals = []
     for where, document in documents:
@@ -137,10 +137,10 @@ async def _submit(
         label = f"{kind.kind.lower()}/{document['metadata']['name']}"
         try:
             await _create(client, kind, document)
-            say(f"[green]created[/green]  {label}")
+            say(Text.assemble(("created", "green"), f"  {label}"))
         except ApiError as error:
             refusals.append(Refusal(where, error.message))
-            say(f"[yellow]refused[/yellow]  {label}: {error.message}")
+            say(Text.assemble(("refused", "yellow"), f"  {label}: {error.message}"))
     return refusals
 
 
