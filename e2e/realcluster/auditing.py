@@ -62,6 +62,11 @@ EXPECTED_UNUSED: Reasons = {
     ("scheduler", "resourceclaims.resource.k8s.io", "get"): _DEVICES,
     ("scheduler", "resourceclaims.resource.k8s.io", "update"): _DEVICES,
     ("scheduler", "resourceclaims/status.resource.k8s.io", "update"): _DEVICES,
+    (
+        "controllers",
+        "hypernodes.topology.volcano.sh",
+        "delete",
+    ): "discovery: a rack that no node is labelled with any more",
     ("controllers", "events", "patch"): "only when the same event repeats",
     ("scheduler", "events", "patch"): "only when the same event repeats",
     ("admission", "secrets", "update"): "renewal of certificates",
