@@ -55,11 +55,7 @@ def wheel_component(wheel: Wheel) -> Component:
 
 
 def _component(name: str, version: str, sha256: str, purl: str) -> Component:
-    return {
-        "type": "library",
-        "bom-ref": purl,
-        "name": name,
-        "version": version,
-        "purl": purl,
-        "hashes": [{"alg": "SHA-256", "content": sha256}],
-    }
+    component: Component = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
+    if sha256:
+        component["hashes"] = [{"alg": "SHA-256", "content": sha256}]
+    return component

@@ -12,7 +12,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import Message
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
@@ -23,6 +23,7 @@ from images.running import run
 
 DIST_PACKAGES = PurePosixPath("usr/local/lib", PYTHON, "dist-packages")
 COMMANDS = PurePosixPath("usr/local/bin")
+OWN = "stromboli"
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src")
 EXTRA = "otlp"  # without it a cluster's traces have no way out
 GLIBC_MINOR = 36  # of Debian 12
@@ -37,7 +38,7 @@ LEFT_OUT_PACKAGES = (PurePosixPath("numpy/distutils"), PurePosixPath("numpy/f2py
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """One distribution of the Python index, or our own."""
+    """One distribution of the Python index, or our own; ``sha256`` is empty for what nobody can download."""
 
     name: str
     version: str
@@ -83,7 +84,12 @@ def platforms(machine: str) -> list[str]:
 
 def unpack(archives: Sequence[Path], root: Path) -> list[Wheel]:
     """Unpacks the wheels into ``root``."""
-    return [unpack_wheel(archive, root / DIST_PACKAGES) for archive in archives]
+    return [_without_digest(unpack_wheel(archive, root / DIST_PACKAGES)) for archive in archives]
+
+
+def _without_digest(wheel: Wheel) -> Wheel:
+    """Our own wheel has no digest worth telling: it was packed a moment ago, with that time in it, and is thrown away."""
+    return replace(wheel, sha256="") if wheel.name == OWN else wheel
 
 
 def unpack_wheel(archive: Path, site: Path) -> Wheel:
@@ -149,7 +155,7 @@ def licence(metadata: Message) -> str:
 
 def write_commands(root: Path) -> list[str]:
     """Writes the project's commands into the image; returns their names."""
-    (info,) = (root / DIST_PACKAGES).glob("stromboli-*.dist-info")
+    (info,) = (root / DIST_PACKAGES).glob(f"{OWN}-*.dist-info")
     commands = Distribution.at(info).entry_points.select(group="console_scripts")
     (root / COMMANDS).mkdir(parents=True, exist_ok=True)
     for command in commands:

@@ -13,7 +13,7 @@ from images.wheels import Wheel
 LIBC = Package("libc6", "2.36-9+deb12u14", "amd64", "a" * 64, "")
 LIBSTDCXX = Package("libstdc++6", "12.2.0-14", "amd64", "b" * 64, "")
 NUMPY = Wheel("numpy", "2.4.6", "BSD-3-Clause AND MIT", "c" * 64)
-CLIENT = Wheel("kubernetes_asyncio", "36.1.0", "", "d" * 64)
+CLIENT = Wheel("kubernetes_asyncio", "36.1.0", "", "")
 
 
 def test_parts_have_addresses_that_scanners_understand() -> None:
@@ -26,7 +26,7 @@ def test_parts_have_addresses_that_scanners_understand() -> None:
     ]
     assert document["components"][3]["hashes"] == [{"alg": "SHA-256", "content": "c" * 64}]
     assert document["components"][3]["licenses"] == [{"license": {"name": "BSD-3-Clause AND MIT"}}]
-    assert "licenses" not in document["components"][2]
+    assert not {"hashes", "licenses"} & document["components"][2].keys()
     assert document["metadata"]["timestamp"] == "1970-01-01T00:00:00+00:00"
 
 

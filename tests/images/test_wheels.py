@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
-from images.wheels import COMMANDS, DIST_PACKAGES, licence, platforms, unpack_wheel, write_commands
+from images.wheels import COMMANDS, DIST_PACKAGES, licence, platforms, unpack, unpack_wheel, write_commands
 from images.wheels import destination as place_of
 
 from images import ImageError
@@ -84,6 +84,16 @@ def test_a_wheel_is_unpacked_and_told(tmp_path: Path) -> None:
     assert (wheel.name, wheel.version, wheel.licence) == ("stromboli", "1.0", "Apache-2.0")
     assert wheel.sha256 == hashlib.sha256(archive.read_bytes()).hexdigest()
     assert (tmp_path / "site/stromboli/__init__.py").read_text() == "x = 1\n"
+
+
+def test_only_wheels_that_can_be_downloaded_again_have_a_digest(tmp_path: Path) -> None:
+    own = _wheel(tmp_path, METADATA)
+    other = tmp_path / "other-2-py3-none-any.whl"
+    with zipfile.ZipFile(other, "w") as wheel:
+        wheel.writestr("other-2.dist-info/METADATA", "Name: other\nVersion: 2\n")
+    first, second = unpack([own, other], tmp_path / "root")
+    assert (first.name, first.sha256) == ("stromboli", "")
+    assert (second.name, len(second.sha256)) == ("other", 64)
 
 
 def test_a_wheel_without_metadata_is_refused_by_name(tmp_path: Path) -> None:
