@@ -88,7 +88,7 @@ def unpack(archives: Sequence[Path], root: Path) -> list[Wheel]:
 
 
 def _without_digest(wheel: Wheel) -> Wheel:
-    """Our own wheel has no digest worth telling: it was packed a moment ago, with that time in it, and is thrown away."""
+    """Our own wheel has no digest worth telling: it holds the time of its packing, and is thrown away."""
     return replace(wheel, sha256="") if wheel.name == OWN else wheel
 
 
