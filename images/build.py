@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Builds what the arguments ask for; returns the exit code."""
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments, os.environ)
+        prepare_output(options.output)
         if options.root is not None:
             build_root(options.root, options)
         if options.output is not None:
@@ -68,6 +69,19 @@ def parse(arguments: Sequence[str], environment: os._Environ[str] | dict[str, st
     if not seconds.isdecimal():
         raise ImageError(f"SOURCE_DATE_EPOCH is {seconds!r}; set it to seconds since 1970, or unset it")
     return Options(given.output, given.root, given.reference, version, int(seconds))
+
+
+def prepare_output(output: Path | None) -> None:
+    """Makes the output directory before the long work, not after it.
+
+    Raises:
+        ImageError: it cannot be made.
+    """
+    try:
+        if output is not None:
+            output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImageError(f"--output {output} cannot be made ({error.strerror}); name another directory") from error
 
 
 def build_root(root: Path, options: Options) -> Path:
@@ -105,7 +119,6 @@ def build_root(root: Path, options: Options) -> Path:
 
 def write_archive(root: Path, output: Path, options: Options) -> Path:
     """Writes the archive and the SBOM beside it; returns the archive's path."""
-    output.mkdir(parents=True, exist_ok=True)
     name = f"stromboli-{options.version}-{architecture()}"
     target = output / f"{name}.tar"
     digest = archive.write(root, options.reference, options.version, architecture(), options.epoch, target)

@@ -52,6 +52,16 @@ def test_a_root_that_exists_is_left_alone(tmp_path: Path, capsys: pytest.Capture
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_output_that_cannot_be_made_is_told_before_the_long_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert build.main(["--output", str(tmp_path / "file/x")]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "file/x cannot be made (Not a directory); name another directory" in said.err
+
+
 FAILURES = {
     "a missing tool": (["no-such-tool"], "it failed: no-such-tool is not there"),
     "what a tool said": ([sys.executable, "-c", "import sys; sys.exit('no space')"], "it failed: no space"),
