@@ -40,10 +40,10 @@ class BadReview(Exception):
 class UnreadableObject(BadReview):
     """A review whose object is none that can be judged; the request, without its objects, can be answered."""
 
-    def __init__(self, request: Request, error: FieldError) -> None:
-        super().__init__(error.text)
+    def __init__(self, request: Request, error: Malformed) -> None:
+        super().__init__(str(error))
         self.request = request
-        self.verdict = Verdict(allowed=False, message=error.text, errors=[error])
+        self.verdict = Verdict(allowed=False, message=str(error), errors=error.errors)
 
 
 class Resource(Shape, frozen=True):
@@ -105,7 +105,7 @@ def _with_objects(request: Request, objects: Mapping[str, Any]) -> Request:
     try:
         cleaned = {_OBJECTS[name]: without_nulls(value) for name, value in objects.items()}
     except Malformed as error:
-        raise UnreadableObject(request, error.error) from error
+        raise UnreadableObject(request, error) from error
     return msgspec.structs.replace(request, **cleaned)
 
 
@@ -128,7 +128,7 @@ def decide(endpoint: Endpoint, request: Request, context: Context) -> Verdict:
     try:
         return _defaulted(endpoint, request, context) if endpoint.mutating else _validated(endpoint, request, context)
     except Malformed as error:
-        return Verdict(allowed=False, message=error.error.text, errors=[error.error])
+        return Verdict(allowed=False, message=str(error), errors=error.errors)
 
 
 def _misdirected(kind: Kind, request: Request) -> str | None:

@@ -1,18 +1,19 @@
 """The parts of objects that admission reads, as typed structs.
 
 Reviews carry whatever a client sent: the structs are deliberately small, hold Go's zero values for what is missing and
-know nothing of ranges and enumerations, which are the CRD schema's work (spec 07 section 5). :func:`read` turns a wrong
-type into a field error. Unknown members are ignored; ``null`` is the same as absent.
+know nothing of ranges and enumerations, which are the CRD schema's work (spec 07 section 5). :func:`read` turns wrong
+types into field errors. Unknown members are ignored; ``null`` is the same as absent.
 """
 
 from __future__ import annotations
 
-import re
+from itertools import islice
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from stromboli.webhooks.errors import FieldError, sentence, wrong_type
+from stromboli.webhooks.errors import MAX_CAUSES, FieldError, listed, sentence, wrong_type
+from stromboli.webhooks.misfits import misfits
 
 JsonObject = dict[str, Any]
 ResourceList = dict[str, str | int | float]
@@ -276,33 +277,23 @@ class HyperNode(Shape, frozen=True):
 
 
 class Malformed(Exception):
-    """An object that cannot be read as its kind; ``error`` names the field."""
+    """An object that cannot be read as its kind; ``errors`` name the fields, one at least."""
 
-    def __init__(self, error: FieldError) -> None:
-        super().__init__(error.text)
-        self.error = error
+    def __init__(self, *errors: FieldError) -> None:
+        super().__init__(listed(errors))
+        self.errors = errors
 
 
 def read(shape: type[T], obj: JsonObject | None, field: str = "") -> T:
-    """Read ``obj`` (``None`` counts as empty) as ``shape``; raises :class:`Malformed`.
+    """Read ``obj`` (``None`` counts as empty) as ``shape``; raises :class:`Malformed` with all wrong types.
 
-    ``field`` is the path of ``obj`` itself, put before the path of what is wrong inside.
+    ``field`` is the path of ``obj`` itself, put before the paths of what is wrong inside. No more than
+    :data:`~stromboli.webhooks.errors.MAX_CAUSES` wrong types are looked for.
     """
     try:
         return msgspec.convert(obj or {}, shape)
     except msgspec.ValidationError as error:
-        raise Malformed(_field_error(str(error), field)) from error
-
-
-_FAULT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
-
-
-def _field_error(message: str, field: str) -> FieldError:
-    found = _FAULT.fullmatch(message)
-    what, path = (found["what"], found["path"] or "") if found else (message, "")
-    path = path.partition("[...]")[0]  # The library does not say which key of a map it was.
-    whole = f"{field}{path}" if field else path.removeprefix(".")
-    return wrong_type(whole or "object", what[:1].lower() + what[1:])
+        raise Malformed(*islice(misfits(shape, obj, field), MAX_CAUSES)) from error
 
 
 def without_nulls(value: Any) -> Any:

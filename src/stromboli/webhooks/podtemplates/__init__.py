@@ -26,11 +26,11 @@ class LocalTemplates:
     pod_level_resources: bool = True
 
     def faults(self, name: str, namespace: str, template: JsonObject) -> list[FieldError]:
-        """What is wrong with the template of task ``name``; a wrong type is the only fault that is then reported."""
+        """What is wrong with the template of task ``name``; wrong types are then all that is reported."""
         try:
             pod_template = read(PodTemplate, template, "template")
         except Malformed as error:
-            return [error.error]
+            return list(error.errors)
         return some(chain(_identity_faults(name, namespace), self._template_faults(pod_template)))
 
     def _template_faults(self, template: PodTemplate) -> Iterator[FieldError]:
