@@ -13,6 +13,7 @@ import json
 import os
 import stat
 import tarfile
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -69,28 +70,26 @@ def write(root: Path, reference: str, version: str, architecture: str, epoch: in
 
     ``reference`` is the name with its tag that tools give the image when they load it.
     """
-    blobs = target.with_suffix(".blobs")
-    blobs.mkdir()
-    layers = [_write_layer(root, paths, epoch, blobs) for paths in split(root)]
-    config = _store(blobs, CONFIG_TYPE, configuration(layers, version, architecture, epoch))
-    content = {
-        "schemaVersion": 2,
-        "mediaType": MANIFEST_TYPE,
-        "config": config.descriptor(),
-        "layers": [layer.descriptor() for layer in layers],
-    }
-    manifest = _store(blobs, MANIFEST_TYPE, content)
-    unfinished = target.with_suffix(".new")
-    with tarfile.open(unfinished, "w", format=tarfile.PAX_FORMAT) as archive:
-        for name, text in _entry_points(reference, config, layers, manifest).items():
-            _add(archive, name, epoch, io.BytesIO(text), len(text))
-        for blob in sorted({*layers, config, manifest}, key=lambda blob: blob.digest):
-            with (blobs / blob.digest).open("rb") as file:
-                _add(archive, blob.path, epoch, file, blob.size)
-    for path in blobs.iterdir():
-        path.unlink()
-    blobs.rmdir()
-    os.replace(unfinished, target)
+    # Beside the target, which has room for it and lets the finished file be moved.
+    with tempfile.TemporaryDirectory(prefix=".blobs-", dir=target.parent) as place:
+        blobs = Path(place)
+        layers = [_write_layer(root, paths, epoch, blobs) for paths in split(root)]
+        config = _store(blobs, CONFIG_TYPE, configuration(layers, version, architecture, epoch))
+        content = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": config.descriptor(),
+            "layers": [layer.descriptor() for layer in layers],
+        }
+        manifest = _store(blobs, MANIFEST_TYPE, content)
+        unfinished = blobs / "archive"
+        with tarfile.open(unfinished, "w", format=tarfile.PAX_FORMAT) as archive:
+            for name, text in _entry_points(reference, config, layers, manifest).items():
+                _add(archive, name, epoch, io.BytesIO(text), len(text))
+            for blob in sorted({*layers, config, manifest}, key=lambda blob: blob.digest):
+                with (blobs / blob.digest).open("rb") as file:
+                    _add(archive, blob.path, epoch, file, blob.size)
+        os.replace(unfinished, target)
     return f"sha256:{manifest.digest}"
 
 

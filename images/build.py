@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parse(arguments: Sequence[str], environment: os._Environ[str] | dict[str, str]) -> Options:
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Reads the arguments, and SOURCE_DATE_EPOCH for the time of every entry (0 if it is not set).
 
     Raises:
