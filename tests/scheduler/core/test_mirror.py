@@ -64,6 +64,24 @@ def test_whatever_comes_and_goes_the_sums_agree_with_the_tasks(events: list[tupl
         audit(mirror)
 
 
+def test_an_absurd_request_that_comes_and_goes_leaves_all_sums_exact() -> None:
+    bound = pod("bound").request(cpu=3, memory="1G").on("n1").build()
+    mirror = world(node("n1").offer(cpu=8, memory="10G").build(), queue("default").build())
+    for obj in (pod_group("g").build(), pod("small").group("g").request(cpu="7m", memory="1").build(), bound):
+        feed(mirror, obj)
+    before = picture(mirror)
+    for absurd in (
+        pod("waiting").group("g").request(cpu="1e30", memory="1e30", gpu="1e30").build(),
+        pod("running").group("g").request(cpu="1e30", memory="1e30", gpu="1e30").on("n1").build(),
+    ):
+        feed(mirror, absurd)
+        audit(mirror)
+        _delete(mirror, absurd)
+        audit(mirror)
+    assert picture(mirror) == before
+    assert mirror.queues["default"].pending[:2].tolist() == [7.0, 1.0]
+
+
 @given(st.lists(st.tuples(st.sampled_from(OBJECTS), st.booleans()), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_history_leaves_no_trace_once_everything_is_there(events: list[tuple[core.Object, bool]]) -> None:

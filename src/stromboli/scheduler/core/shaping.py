@@ -20,6 +20,9 @@ from stromboli.scheduler.core.records import Shape
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 
+LARGEST = 2.0**50
+"""No request weighs more (2^50 bytes, 2^40 cpus): more fits nowhere, and would swallow smaller amounts in the sums."""
+
 
 class Shapes:
     """All shapes of a mirror."""
@@ -105,9 +108,10 @@ class Shapes:
         return {key: pairs[key] for key in keys if key in pairs} if pairs else {}
 
     def _make(self, content: _Content) -> Shape:
-        request = amounts.request_of(content.pod, self._rules)
+        request = {name: min(amount, LARGEST) for name, amount in amounts.request_of(content.pod, self._rules).items()}
         vector = self._columns.vector(request)
-        shape = Shape(self._next_index, content.pod, vector, amounts.nonzero_request(content.pod))
+        cpu, memory = amounts.nonzero_request(content.pod)
+        shape = Shape(self._next_index, content.pod, vector, (min(cpu, LARGEST), min(memory, LARGEST)))
         self._next_index += 1
         shape.labels, shape.annotations = content.labels, content.annotations
         shape.requested = self._columns.requested(vector)
