@@ -23,6 +23,8 @@ ArgumentCheck: TypeAlias = Callable[[Arguments], Iterable[str]]
 
 _TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LARGEST = 1024 * 1024
+"""Size of a policy, as of the ConfigMap it comes from; reading far more would hold up the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def parse(content: str | bytes, known: Known) -> LoadedPolicy:
 
 
 def _document(content: str | bytes) -> dict[str, object]:
+    if len(content) > _LARGEST:
+        raise PolicyError(f"the file: {len(content)} bytes are too many, at most {_LARGEST} are possible")
     try:
         document = yaml.load(content.strip(), Loader=_LOADER)  # noqa: S506 - both loaders are the safe ones
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -100,6 +100,7 @@ REFUSED = {
     "trailing comma": Refused("actions: 'allocate,'", "failed to find Action "),
     "actions as a list": Refused("actions: [allocate]", "actions: expected text"),
     "broken YAML": Refused("actions: [", "not YAML: "),
+    "a file of megabytes": Refused("# long\n" * 200_000, "the file: 1400000 bytes are too many"),
     "tiers as a map": Refused("actions: allocate\ntiers: {}", "tiers: expected a list, got a map"),
     "plugin as text": Refused("actions: allocate\ntiers: [{plugins: [gang]}]", "tiers[0].plugins[0]: expected a map"),
     "plugin without name": Refused("actions: allocate\ntiers: [{plugins: [{}]}]", "tiers[0].plugins[0].name: expected"),
