@@ -28,6 +28,7 @@ from stromboli.controllers.job.operations import (
 from stromboli.controllers.job.planning import plan
 from stromboli.controllers.job.policies import Occurrence
 from stromboli.controllers.job.refusals import Refused
+from stromboli.controllers.job.syncing import MOST_AT_ONCE
 from stromboli.kube.json import JsonObject
 from tests.controllers.building import CREATED, UID, JobBuilder, job, member
 
@@ -100,6 +101,16 @@ def test_missing_replicas_are_created_behind_an_open_gate() -> None:
 @pytest.mark.parametrize("phase", [None, "", "Pending"])
 def test_a_closed_gate_lets_nobody_in(phase: str | None) -> None:
     assert not created(steps(view(running(), group=phase)))
+
+
+def test_a_huge_job_is_created_in_portions() -> None:
+    huge = running(replicas=1_000_000)
+    first = created(steps(view(huge)))
+    assert first == [f"job1-worker-{index}" for index in range(MOST_AT_ONCE)]
+    present = [member("worker", index) for index in range(MOST_AT_ONCE)]
+    second = created(steps(view(huge, *present)))
+    assert second == [f"job1-worker-{index}" for index in range(MOST_AT_ONCE, 2 * MOST_AT_ONCE)]
+    assert removed(steps(view(running(replicas=10), *present[:12]))) == [present[10].name, present[11].name]
 
 
 def test_a_terminating_pod_blocks_its_index() -> None:

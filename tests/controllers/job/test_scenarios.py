@@ -190,6 +190,7 @@ BROKEN: dict[str, tuple[JobBuilder, str]] = {
         "spec.policies[0].timeout",
     ),
     "a status that is no status": (job("broken").task("worker", 1).status(running="many"), "status.running"),
+    "more replicas than anything can hold": (job("broken").task("worker", 2**40), "spec.tasks[0].replicas"),
     "tasks that are no list": (job("broken").spec(tasks={"a": 1}), "spec.tasks"),
 }
 

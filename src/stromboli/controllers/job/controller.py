@@ -19,7 +19,7 @@ from stromboli.api.batch import Job
 from stromboli.api.core import Pod, PodGroup, Queue
 from stromboli.api.phases import JobAction, JobEvent
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import policies, status
+from stromboli.controllers.job import indexes, policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.deciding import Decision, TimerKey, about, decide
 from stromboli.controllers.job.executing import CreationFailed, Executor, RemovalFailed
@@ -233,6 +233,7 @@ class JobController:
         try:
             job = Job.from_wire(raw)
             policies.check(job)
+            _check_sizes(job)
             return job
         except ValueError as error:
             message = " ".join(str(error).split())[: status.LONGEST_MESSAGE]
@@ -314,6 +315,15 @@ def _own_fault(error: Exception) -> bool:
     if isinstance(error, Conflict | NotFound | TooManyRequests | ServerError):
         return False
     return isinstance(error, ApiError | Refused)
+
+
+def _check_sizes(job: Job) -> None:
+    """Refuse what could only stop the controller; the text names the field."""
+    for position, task in enumerate(job.spec.tasks):
+        if task.replicas > indexes.LARGEST:
+            raise ValueError(
+                f"spec.tasks[{position}].replicas: {task.replicas} is too many, at most {indexes.LARGEST} are possible"
+            )
 
 
 def _news(group: PodGroup) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ every pass, gate open or not.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from stromboli.api import names
 from stromboli.api.batch import TaskSpec
@@ -30,6 +31,10 @@ from stromboli.controllers.job.plugins import Replica, marker
 from stromboli.controllers.job.refusals import Refused
 from stromboli.kube.events import EventType
 from stromboli.kube.json import JsonObject
+
+MOST_AT_ONCE = 5000
+"""Pods that one pass orders; those that come of it bring the next pass. One huge job keeps no others waiting."""
+LONGEST_INDEX = 10
 
 
 def sync(view: Observed, step: Step, now: float) -> list[Operation]:
@@ -172,12 +177,23 @@ def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:
     """Missing replicas are ordered unless they have succeeded already; surplus ones are removed."""
     name, replicas = pods.task_name(task), task.replicas
     present = {one.name: one for one in view.members if one.task == name}
-    expected = {names.job_pod_name(view.job.name, name, index): index for index in range(replicas)}
-    moves.removed += [one for key, one in present.items() if key not in expected and not one.terminating]
+    moves.removed += [one for one in present.values() if not one.terminating and not _expected(view, task, one)]
     done = successes.of(view.job, name)
-    missing = [index for key, index in expected.items() if key not in present and index not in done]
-    if missing and dependencies.may_start(view, task):
-        moves.created += [_Order(name, _decorated(view, task, index)) for index in missing]
+    missing = (
+        index
+        for index in range(replicas)
+        if index not in done and names.job_pod_name(view.job.name, name, index) not in present
+    )
+    ordered = list(islice(missing, MOST_AT_ONCE - len(moves.created)))
+    if ordered and dependencies.may_start(view, task):
+        moves.created += [_Order(name, _decorated(view, task, index)) for index in ordered]
+
+
+def _expected(view: Observed, task: TaskSpec, member: Member) -> bool:
+    """Whether a replica of the task has the member's name."""
+    digits = member.name.rpartition("-")[2]
+    index = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < LONGEST_INDEX else task.replicas
+    return index < task.replicas and member.name == names.job_pod_name(view.job.name, pods.task_name(task), index)
 
 
 def _decorated(view: Observed, task: TaskSpec, index: int) -> JsonObject:
