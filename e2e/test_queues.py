@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.cluster import Cluster, eventually, phase, queue, vcjob
+from e2e.cluster import Cluster, Json, eventually, phase, queue, vcjob
 from stromboli.api.kinds import JOBS, QUEUES
 from stromboli.kube.errors import ApiError
 
@@ -25,6 +25,24 @@ async def test_a_new_queue_opens_under_root_and_takes_jobs(cluster: Cluster) -> 
     await cluster.phase_is("in-team", "Completed")
     await cluster.delete(JOBS, "in-team")
     await cluster.delete(QUEUES, name)
+
+
+async def test_what_a_job_held_of_its_queue_is_released_when_it_is_gone(cluster: Cluster) -> None:
+    name = f"{cluster.namespace}-held"
+    await cluster.create(QUEUES, queue(name))
+    await eventually(lambda: cluster.queue(name), lambda q: q.get("status", {}).get("state") == "Open")
+    await cluster.create(JOBS, vcjob("holder", queue=name, replicas=2, cpu="100m", command="sleep 600"))
+    await eventually(lambda: cluster.queue(name), lambda q: allocated(q).get("pods") == "2", what="two pods held")
+    await cluster.delete(JOBS, "holder")
+    released = await eventually(lambda: cluster.queue(name), lambda q: allocated(q).get("pods", "0") == "0")
+    assert allocated(released).get("cpu") == "0"
+    await cluster.delete(QUEUES, name)
+
+
+def allocated(seen: Json) -> Json:
+    """What the queue holds, by its status."""
+    held: Json = seen.get("status", {}).get("allocated", {})
+    return held
 
 
 async def test_a_queue_that_deserves_more_than_it_may_have_is_refused_with_field_and_reason(cluster: Cluster) -> None:

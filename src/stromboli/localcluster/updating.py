@@ -56,11 +56,16 @@ def written_part(obj: Object, subresource: str) -> Object:
 
 
 def _only_status(served: ServedKind, new: Object, old: Object) -> Object:
-    """A status write: of custom resources the status alone, of built-in kinds labels and annotations as well."""
+    """A status write: of custom resources the status alone, of built-in kinds labels and annotations as well.
+
+    Who manages the status is part of the write: without that, a later apply would not know what to remove.
+    """
     kept: Object = {**old}
     _take(kept, new, "status")
     if served.is_custom:
         kept["metadata"] = {**old["metadata"]}
+        if "managedFields" in new["metadata"]:
+            kept["metadata"]["managedFields"] = new["metadata"]["managedFields"]
     else:
         kept["metadata"] = {**new["metadata"], "ownerReferences": old["metadata"].get("ownerReferences")}
         if kept["metadata"]["ownerReferences"] is None:

@@ -177,7 +177,7 @@ class QueueWriter:
             "status": {"allocated": dict(update.allocated)},
         }
         try:
-            await self._client.patch(
+            answer = await self._client.patch(
                 QUEUES,
                 name,
                 body,
@@ -186,6 +186,21 @@ class QueueWriter:
                 field_manager=self._field_manager,
                 force=True,
             )
+            await self._release(name, update, answer)
         except KubeError as error:
             log.warning("queue %s: status.allocated could not be written: %s", name, error)
             self._on_refused(name)
+
+    async def _release(self, name: str, update: QueueUpdate, answer: JsonObject) -> None:
+        """Remove amounts that applying has left because somebody else set them: a scheduler that ran before under
+        another name, or one that did not apply at all. Nothing else would ever take them away.
+        """
+        leftovers = _allocated_in(answer).keys() - update.allocated.keys()
+        if leftovers:
+            patch = {"metadata": {"uid": update.uid}, "status": {"allocated": dict.fromkeys(sorted(leftovers))}}
+            await self._client.patch(QUEUES, name, patch, subresource="status", field_manager=self._field_manager)
+
+
+def _allocated_in(queue: JsonObject) -> Mapping[str, object]:
+    """``status.allocated`` of a queue as the API server holds it."""
+    return (queue.get("status") or {}).get("allocated") or {}

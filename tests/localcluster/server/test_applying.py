@@ -16,7 +16,7 @@ from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import WriteOptions
 from stromboli.localcluster.schemas.reflection import schema_of
 from stromboli.localcluster.statuses import StatusError
-from tests.localcluster.server.objects import deployment
+from tests.localcluster.server.objects import WIDGETS, deployment, registry_with_widgets, widget
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
 
@@ -52,6 +52,24 @@ async def test_fields_that_are_no_longer_named_are_removed() -> None:
     registry = new_registry()
     await apply(registry, "m", config_map(a="1", b="2"))
     assert (await apply(registry, "m", config_map(b="2")))["data"] == {"b": "2"}
+
+
+async def test_status_of_a_custom_resource_loses_what_is_no_longer_applied() -> None:
+    registry = await registry_with_widgets()
+    await registry.create(WIDGETS, widget(), options=WriteOptions(field_manager="u"))
+
+    async def report(**status: int) -> dict[str, Any]:
+        wanted = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "status": status}
+        return await registry.patch(
+            WIDGETS, "default", "w", ApplyPatch(wanted), WriteOptions(field_manager="m"), "status"
+        )
+
+    first = await report(ready=1, replicas=3)
+    assert managers(first)["m", "Apply"] == {"f:status": {"f:ready": {}, "f:replicas": {}}}
+    assert await report(ready=1, replicas=3) == first
+    assert (await report(ready=1))["status"] == {"ready": 1}
+    await registry.patch(WIDGETS, "default", "w", MergePatch({"spec": {"size": 2}}), WriteOptions(field_manager="u"))
+    assert managers(await report(ready=2))["m", "Apply"] == {"f:status": {"f:ready": {}}}
 
 
 async def test_fields_that_others_also_manage_stay() -> None:

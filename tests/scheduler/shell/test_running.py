@@ -243,6 +243,22 @@ async def test_queue_status_write_that_fails_is_made_up_for(stage: Stage) -> Non
     await stage.until(lambda: stage.queue("default")["status"].get("allocated", {}).get("cpu") == "2", "queue status")
 
 
+async def test_amounts_that_a_queue_no_longer_holds_are_taken_out_of_its_status(stage: Stage) -> None:
+    # The fake server's apply leaves out nothing, as a real one leaves what other managers have set as well.
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 2))
+    await stage.start()
+    await stage.until(lambda: stage.queue("default")["status"].get("allocated", {}).get("pods") == "2", "pods counted")
+    for name in ("job-0", "job-1"):
+        stage.server.remove(kinds.PODS, name, "ns")
+    nothing = {"cpu": "0", "memory": "0"}
+    await stage.until(lambda: stage.queue("default")["status"]["allocated"] == nothing, "the queue's release")
+    await stage.until(lambda: stage.queue("root")["status"]["allocated"] == nothing, "its parent's release")
+    await stage.cycles(3)
+    written = stage.server.count("patch", kinds.QUEUES)
+    await stage.cycles(3)
+    assert stage.server.count("patch", kinds.QUEUES) == written
+
+
 async def test_pod_condition_write_that_fails_is_made_up_for(stage: Stage) -> None:
     stage.put(node("n1").offer(cpu=1, memory="8Gi"), *gang("job", 2))
     fault = stage.server.faults.fail(500, verb="patch", kind=kinds.PODS, name="job-1", times=2)
