@@ -181,6 +181,29 @@ async def test_a_group_becomes_what_the_webhook_makes_of_it(governed: Client, na
     await _same(governed, kinds.POD_GROUPS, obj, podgroups.default, namespace)
 
 
+LARGE: dict[str, tuple[Kind, JsonObject]] = {
+    "a job of 1,000 tasks without names": (kinds.JOBS, {"tasks": [TASK] * 1000}),
+    "a job of 1,000 tasks in a row": (
+        kinds.JOBS,
+        {"tasks": [{**TASK, "name": f"t{i}", "dependsOn": {"name": [f"t{i - 1}"]} if i else {}} for i in range(1000)]},
+    ),
+    "a job of 140 tasks in a row": (
+        kinds.JOBS,
+        {"tasks": [{**TASK, "name": f"t{i}", "dependsOn": {"name": [f"t{i - 1}"]} if i else {}} for i in range(140)]},
+    ),
+    "a job of 200 tasks with long names": (kinds.JOBS, {"tasks": [{**TASK, "name": f"{i:063}"} for i in range(200)]}),
+    "a flow of 200 steps": (kinds.JOB_FLOWS, {"flows": [{"name": f"{i:063}"} for i in range(200)]}),
+    "a flow of 500 steps": (kinds.JOB_FLOWS, {"flows": [{"name": f"s{i}"} for i in range(500)]}),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+async def test_no_policy_refuses_an_object_for_its_size(governed: Client, name: str) -> None:
+    # An expression that costs more than the API server allows would be a refusal.
+    kind, spec = LARGE[name]
+    assert await _refusal(governed, kind, _named(kind, "large") | {"spec": spec}) == ""
+
+
 async def test_no_broken_manifest_breaks_a_policy(governed: Client) -> None:
     # Policies see objects before the schema is looked at; they leave what they cannot read to it.
     broken = [
