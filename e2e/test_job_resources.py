@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import pytest
-
-from e2e.cluster import COMPLETE, Cluster, Json, NotInTime, eventually, phase, vcjob
+from e2e.cluster import COMPLETE, Cluster, Json, eventually, phase, vcjob
 from stromboli.api.kinds import (
     CONFIG_MAPS,
     JOBS,
@@ -72,10 +70,6 @@ async def test_a_job_that_grows_gets_pods_and_names_them_to_the_others(cluster: 
     )
 
 
-@pytest.mark.xfail(
-    raises=NotInTime,
-    reason="controllers.job.volumes hands a claim's spec on as models, which cannot be sent: the job waits for ever",
-)
 async def test_the_claim_of_a_volume_is_made_named_and_kept_for_the_job(cluster: Cluster) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     volumes = [{"mountPath": "/data", "volumeClaim": claim}]

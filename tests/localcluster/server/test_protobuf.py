@@ -138,3 +138,8 @@ def test_exact_types_of_fields() -> None:
     assert types["ResourceRequirements", "limits"] == "resource.Quantity"
     assert types["ServicePort", "targetPort"] == "intstr.IntOrString"
     assert types["PodSpec", "activeDeadlineSeconds"] == "int64" and types["PodSpec", "priority"] == "int32"
+
+
+def test_a_message_where_a_number_belongs_is_a_bad_message() -> None:
+    with pytest.raises(BadMessage):
+        decode(envelope("v1", "Pod", b"\x11\x00\x00-\x00\x00\x00\x00\x00"))

@@ -57,7 +57,7 @@ def claims(view: Observed) -> tuple[list[Operation], dict[str, str]]:
                     f"Failed to create PVC, err: pvc {name} is not found, "
                     "the job will be in the Pending state until the PVC is created",
                 )
-            wanted.append(CreateClaim(_claim(view.job, name, dict(volume.volume_claim))))
+            wanted.append(CreateClaim(_claim(view.job, name, volume.volume_claim.to_wire())))
         controlled[f"volume-pvc-{name}"] = name
     return wanted, controlled
 

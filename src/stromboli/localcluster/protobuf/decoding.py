@@ -30,7 +30,9 @@ def decode(body: bytes) -> dict[str, Any]:
         identity = envelope.get("typeMeta", {})
         api_version, kind = identity.get("apiVersion", ""), identity.get("kind", "")
         obj = _message(_name_of(api_version, kind), envelope.get("raw", b""))
-    except (IndexError, struct.error, UnicodeDecodeError, orjson.JSONDecodeError) as error:
+    except BadMessage:
+        raise
+    except (IndexError, struct.error, OverflowError, OSError, RecursionError, ValueError) as error:
         raise BadMessage(f"the Protobuf message is damaged: {error}") from error
     return {"apiVersion": api_version, "kind": kind, **obj}
 
@@ -45,7 +47,9 @@ def _name_of(api_version: str, kind: str) -> str:
 
 def _message(name: str, data: bytes, *, raw: bool = False) -> dict[str, Any]:
     """Fields of a message; what Go leaves out of JSON when it is empty is left out. Unknown numbers are skipped."""
-    fields = messages()[name]
+    fields = messages().get(name)
+    if fields is None:
+        raise BadMessage(f"a message stands where a value of type {name} belongs")
     result: dict[str, Any] = {}
     for number, wire in _wire(data):
         field = fields.get(number)
@@ -70,10 +74,12 @@ def _put(result: dict[str, Any], field: Field, value: Any) -> None:
 
 
 def _entry(field: Field, wire: int | bytes) -> tuple[str, Any]:
-    assert isinstance(wire, bytes)
+    if not isinstance(wire, bytes):
+        raise BadMessage(f"a number stands where an entry of {field.name} belongs")
     parts = dict(_wire(wire))
     key, value = parts.get(1, b""), parts.get(2, b"" if _is_bytes(field.type) else 0)
-    assert isinstance(key, bytes)
+    if not isinstance(key, bytes):
+        raise BadMessage(f"a number stands where a key of {field.name} belongs")
     return key.decode(), _value(field.type, value, raw=False)
 
 
