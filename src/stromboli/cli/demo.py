@@ -21,7 +21,7 @@ from rich.text import Text
 
 from stromboli.api.kinds import JOBS, NODES, POD_GROUPS, PODS, Kind
 from stromboli.cli import manifests
-from stromboli.cli.stack import Stack, StackError, StackOptions
+from stromboli.cli.stack import Stack, StackError, StackOptions, require_free
 from stromboli.kube.client import Client
 from stromboli.kube.errors import ApiError
 
@@ -91,6 +91,7 @@ async def run_demo(options: DemoOptions) -> None:
     """
     console = Console()
     documents = list(manifests.read(options.manifests))
+    require_free(options.directory)
     shutil.rmtree(options.directory, ignore_errors=True)
     started = time.monotonic()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
+
+from stromboli.localcluster.datadirectory import holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,6 +70,8 @@ class Part:
     process: asyncio.subprocess.Process
     log: Path
     health: str | None = field(default=None)
+    log_start: int = 0
+    """Size of the log, in bytes, when this process began to write to it."""
 
     @property
     def alive(self) -> bool:
@@ -74,8 +79,11 @@ class Part:
         return self.process.returncode is None
 
     def tail(self, lines: int = 12) -> str:
-        """The last lines of the log."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        """The last lines of the log that are of this process, not of an earlier run."""
+        try:
+            text = self.log.read_bytes()[self.log_start :].decode(errors="replace")
+        except OSError:
+            return ""
         return "\n".join(text.splitlines()[-lines:])
 
 
@@ -98,6 +106,8 @@ class Stack:
         return self.options.directory / "logs"
 
     async def __aenter__(self) -> Stack:
+        if self.options.with_cluster:
+            require_free(self.options.directory)
         self.logs.mkdir(parents=True, exist_ok=True)
         try:
             if self.options.with_cluster:
@@ -115,8 +125,6 @@ class Stack:
     async def start_cluster(self) -> None:
         """Start the embedded cluster and wait until its API answers."""
         options = self.options
-        ready = options.directory / "ready"
-        ready.unlink(missing_ok=True)
         arguments = [
             f"--listen=127.0.0.1:{options.port}",
             f"--data-dir={options.directory}",
@@ -126,7 +134,7 @@ class Stack:
             *options.cluster_arguments,
         ]
         part = await self._spawn(CLUSTER, arguments)
-        await self._until(part, ready.exists)
+        await self._until(part, lambda: announces(options.directory / "ready", part.process.pid))
 
     async def start(self, name: str) -> None:
         """Start one of the three processes and wait until it says it is ready."""
@@ -162,7 +170,9 @@ class Stack:
             await self.stop(name)
 
     def check(self) -> None:
-        """Raises StackError when a part has ended by itself."""
+        """Raises StackError when a part has ended by itself, or the directory has vanished."""
+        if not self.options.directory.is_dir():
+            raise StackError(f"{self.options.directory} is gone: stopping, and its state is not written back")
         for part in self.parts.values():
             if not part.alive:
                 raise StackError(self._obituary(part))
@@ -195,6 +205,7 @@ class Stack:
         self._progress(f"starting {name}")
         path = self.logs / f"{name}.log"
         with path.open("ab") as log:
+            log_start = log.tell()
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -206,7 +217,7 @@ class Stack:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 start_new_session=True,
             )
-        part = self.parts[name] = Part(name, process, path)
+        part = self.parts[name] = Part(name, process, path, log_start=log_start)
         return part
 
     async def _until(self, part: Part, condition: Callable[[], object]) -> None:
@@ -226,7 +237,25 @@ class Stack:
         return f"{part.name} ended with exit code {part.process.returncode}\n{self._where(part)}"
 
     def _where(self, part: Part) -> str:
-        return f"{part.tail()}\nlog: {part.log}"
+        return f"{part.tail()}\nlog: {part.log}".lstrip("\n")
+
+
+def require_free(directory: Path) -> None:
+    """Raises StackError, with nothing touched, when a cluster runs in ``directory``."""
+    pid = holder(directory)
+    if pid is not None:
+        raise StackError(
+            f"already up (pid {pid}): export KUBECONFIG={directory / 'kubeconfig'}; "
+            "stop it with Ctrl-C, or use another --dir"
+        )
+
+
+def announces(ready: Path, pid: int) -> bool:
+    """Whether the file says that the process ``pid`` is ready; one that an earlier run has left does not count."""
+    try:
+        return bool(json.loads(ready.read_bytes()).get("pid") == pid)
+    except (OSError, ValueError):
+        return False
 
 
 def free_port() -> int:

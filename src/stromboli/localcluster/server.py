@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
-import tempfile
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +43,7 @@ from stromboli.localcluster.controllers.scheduling import DefaultScheduler
 from stromboli.localcluster.controllers.statefulsets import StatefulSetController
 from stromboli.localcluster.controllers.vanished import VanishedNodeController
 from stromboli.localcluster.controllers.volumes import VolumeController
+from stromboli.localcluster.datadirectory import DataDirectory, hold
 from stromboli.localcluster.http.app import create_app
 from stromboli.localcluster.kubeconfig import write_kubeconfig
 from stromboli.localcluster.nodes.heartbeats import Heartbeats, create_nodes
@@ -63,12 +62,6 @@ READY_SECONDS = 120.0
 STOP_SECONDS = 0.5
 """How long requests in flight may take when the cluster stops; watches never end by themselves."""
 NODE_VERSION = "v1.34.0"
-
-
-class DataDirectoryInUse(Exception):
-    """Another cluster runs in the data directory."""
-
-    for_user = True
 
 
 class LocalCluster:
@@ -96,14 +89,14 @@ class LocalCluster:
         self._heartbeats: Heartbeats | None = None
         self._ready: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
-        self._directory: Path | None = None
+        self._directory: DataDirectory | None = None
 
     @property
     def directory(self) -> Path:
         """The data directory of the running cluster."""
         if self._directory is None:
             raise RuntimeError("the cluster is not running")
-        return self._directory
+        return self._directory.path
 
     @property
     def kubeconfig(self) -> Path:
@@ -138,13 +131,14 @@ class LocalCluster:
     async def run(self, ready: asyncio.Event) -> None:
         """Serve until cancelled; ``ready`` is set as soon as requests are served."""
         async with contextlib.AsyncExitStack() as stack:
-            directory = self._directory = stack.enter_context(_data_directory(self.settings.data_dir))
-            self.credentials = load_or_make(directory, _hosts(self.settings.host))
+            directory = self._directory = stack.enter_context(hold(self.settings.data_dir))
+            self.credentials = load_or_make(directory.path, _hosts(self.settings.host))
             state = self._state_file()
             if state is not None:
                 state.check_writable()
                 state.restore()
-                stack.callback(self._save, state)  # runs after the listener has closed, so that no write comes too late
+                # Runs after the listener has closed, so that no write comes too late.
+                stack.callback(self._save, state, directory)
             application = await self._assemble(stack)
             address = Address(self.settings.host, self.settings.port)
             tls = self.credentials.server_context()
@@ -152,7 +146,7 @@ class LocalCluster:
             self.url = f"https://{Address(_reachable(bound.host), bound.port)}"
             self._serving = True
             async with asyncio.TaskGroup() as group:
-                for name, work in self._background(state):
+                for name, work in self._background(state, directory):
                     group.create_task(work, name=name)
                 stack.enter_context(self._announced(directory))
                 ready.set()
@@ -161,9 +155,9 @@ class LocalCluster:
         path = self.settings.state_file
         return StateFile(self.store, path, self._renewals) if path else None
 
-    def _save(self, state: StateFile) -> None:
-        """Write the state of a cluster that has served; one that did not get so far leaves the file as it was."""
-        if not self._serving:
+    def _save(self, state: StateFile, directory: DataDirectory) -> None:
+        """Write the state of a cluster that has served; without having served, or without its directory, nothing."""
+        if not self._serving or not directory.is_there:
             return
         try:
             state.save()
@@ -201,8 +195,11 @@ class LocalCluster:
         await create_nodes(self.registry, settings.nodes)
         await bootstrap.load(self.registry, manifests)
 
-    def _background(self, state: StateFile | None) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    def _background(
+        self, state: StateFile | None, directory: DataDirectory
+    ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         registry = self.registry
+        yield "data directory", directory.watch()
         yield "kubelets", Kubelets(registry, self.settings.pods).run()
         if self._heartbeats is not None:
             yield "heartbeats", self._heartbeats.run()
@@ -229,16 +226,17 @@ class LocalCluster:
             yield VanishedNodeController(registry)
 
     @contextlib.contextmanager
-    def _announced(self, directory: Path) -> Iterator[None]:
+    def _announced(self, directory: DataDirectory) -> Iterator[None]:
         """Tell clients where the cluster is, for as long as it is there."""
-        path = directory / "kubeconfig"
+        path = directory.path / "kubeconfig"
         write_kubeconfig(path, self.url, self.credentials.ca.certificate, self.credentials.admin_token)
-        ready = directory / "ready"
+        ready = directory.path / "ready"
         write_private(ready, orjson.dumps({"server": self.url, "kubeconfig": str(path), "pid": os.getpid()}) + b"\n")
         try:
             yield
         finally:
-            ready.unlink(missing_ok=True)
+            if directory.is_there:
+                ready.unlink(missing_ok=True)
 
 
 async def _unwrapped(task: asyncio.Task[None]) -> None:
@@ -249,24 +247,6 @@ async def _unwrapped(task: asyncio.Task[None]) -> None:
         if len(group.exceptions) == 1:
             raise group.exceptions[0] from group
         raise
-
-
-@contextlib.contextmanager
-def _data_directory(wanted: Path | None) -> Iterator[Path]:
-    """The data directory, held by this process alone. Raises :class:`DataDirectoryInUse`."""
-    with contextlib.ExitStack() as stack:
-        if wanted is None:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-")))
-        else:
-            directory = wanted
-            directory.mkdir(parents=True, exist_ok=True)
-        lock = stack.enter_context(open(directory / "lock", "w"))
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            text = f"data directory {directory} is in use by another cluster; stop it or give another --data-dir"
-            raise DataDirectoryInUse(text) from error
-        yield directory
 
 
 def _hosts(host: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import ssl
@@ -16,8 +17,9 @@ import pytest
 import yaml
 
 from stromboli.localcluster.bootstrap import ManifestError
+from stromboli.localcluster.datadirectory import DataDirectoryInUse, holder
 from stromboli.localcluster.options import ClusterSettings
-from stromboli.localcluster.server import DataDirectoryInUse, LocalCluster
+from stromboli.localcluster.server import LocalCluster
 from stromboli.localcluster.statefile import StateFileError
 from stromboli.telemetry.listening import ListenError
 from tests.localcluster.sim.simulation import config_map, pod
@@ -208,6 +210,9 @@ async def test_one_data_directory_is_for_one_cluster(tmp_path: Path) -> None:
             async with LocalCluster(quick(tmp_path)):
                 raise AssertionError("started")
         assert first.kubeconfig.read_text() == before
+        assert holder(first.directory) == str(os.getpid())
+    assert holder(tmp_path / "data") is None
+    assert holder(tmp_path / "none") is None
 
 
 async def test_manifests_are_created_at_start(tmp_path: Path) -> None:
