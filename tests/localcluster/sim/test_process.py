@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,6 +40,25 @@ def test_it_says_when_it_is_ready_and_stops_when_told(tmp_path: Path) -> None:
         assert running.stdout.read() == ""
     assert not (data / "ready").exists()
     assert b'"kube-system"' in state.read_bytes()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "replaced"])
+def test_a_data_directory_that_vanishes_ends_it_with_one_line(tmp_path: Path, again: bool) -> None:
+    data, state = tmp_path / "data", tmp_path / "state.json"
+    with process(f"--data-dir={data}", f"--state-file={state}") as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("ready: ")
+        shutil.rmtree(data)
+        if again:
+            data.mkdir()
+            (data / "ready").write_text("of somebody else")
+        _, errors = running.communicate(timeout=30)
+        assert running.returncode == 1
+    assert errors == (
+        f"stromboli-localcluster: error: data directory {data} is gone: stopping, and its state is not written back\n"
+    )
+    assert (data.exists(), state.exists()) == (again, False)
+    assert not again or (data / "ready").read_text() == "of somebody else"
 
 
 def test_a_corrupt_state_file_is_one_line(tmp_path: Path) -> None:
