@@ -285,7 +285,8 @@ async def test_plugins_leave_their_objects_and_take_them_away() -> None:
 
 async def test_a_generated_claim_is_named_before_it_is_made() -> None:
     async with stage() as scene:
-        volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+        claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        volume = {"mountPath": "/data", "volumeClaim": claim_spec}
         await scene.running(job().task("worker", 1).spec(volumes=[volume]), 1)
         [claim] = scene.names_of(kinds.PERSISTENT_VOLUME_CLAIMS)
         assert scene.job()["spec"]["volumes"][0]["volumeClaimName"] == claim
