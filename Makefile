@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 CONFORMANCE_DIR ?= ../shared/conformance
 PYTEST_WORKERS ?= 2
 SCENARIOS ?=
+ARGS ?=
 
 .PHONY: help demo up test lint types imports conformance e2e e2e-node e2e-kind bench crds sizes clean
 
@@ -20,10 +21,10 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)  ## run three gangs and a refused queue on an embedded cluster, to the end
-	@$(BIN)/stromboli demo
+	@$(BIN)/stromboli demo $(ARGS)
 
 up: $(READY)  ## start the embedded cluster and the three processes, and keep them running
-	@$(BIN)/stromboli up
+	@$(BIN)/stromboli up $(ARGS)
 
 test: $(READY) lint  ## lint, types, unit, property, conformance and end-to-end tests
 	$(BIN)/pytest -n $(PYTEST_WORKERS) tests

@@ -20,6 +20,14 @@ app = typer.Typer(
 
 Nodes = Annotated[int, typer.Option("--nodes", min=1, max=5000, help="number of simulated nodes")]
 Capacity = Annotated[str, typer.Option("--node-capacity", help="size of each node")]
+SchedulerConf = Annotated[
+    Path | None,
+    typer.Option("--scheduler-conf", exists=True, dir_okay=False, help="policy file of the scheduler"),
+]
+PluginsDir = Annotated[
+    Path | None,
+    typer.Option("--plugins-dir", exists=True, file_okay=False, help="folder of scheduler plugins, NAME.py"),
+]
 Directory = Annotated[Path, typer.Option("--dir", help="folder for kubeconfig, certificates and logs")]
 
 DEFAULT_CAPACITY = "cpu=8,memory=32Gi,pods=110"
@@ -46,11 +54,15 @@ def up(
     directory: Directory = Path(".stromboli/up"),
     port: Annotated[int, typer.Option("--port", help="port of the API server; 0 takes a free one")] = 0,
     keep_state: Annotated[bool, typer.Option("--keep-state/--fresh", help="keep objects between runs")] = True,
+    scheduler_conf: SchedulerConf = None,
+    plugins_dir: PluginsDir = None,
 ) -> None:
     """Start the embedded cluster and the three processes, and keep them running until Ctrl-C."""
     from stromboli.cli.upping import UpOptions, run_up
 
-    options = UpOptions(directory.absolute(), nodes, node_capacity, port, keep_state)
+    options = UpOptions(
+        directory.absolute(), nodes, node_capacity, port, keep_state, _absolute(scheduler_conf), _absolute(plugins_dir)
+    )
     sys.exit(_run(lambda: run_up(options)))
 
 
@@ -58,6 +70,10 @@ def up(
 def version() -> None:
     """Print the version."""
     typer.echo(f"stromboli {__version__}")
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return path.absolute() if path else None
 
 
 def _demo_manifests() -> Path:

@@ -53,6 +53,7 @@ class StackOptions:
     port: int = 0
     state_file: Path | None = None
     scheduler_conf: Path | None = None
+    plugins_dir: Path | None = None
     cluster_arguments: Sequence[str] = ()
     with_cluster: bool = True
     with_processes: bool = True
@@ -199,6 +200,8 @@ class Stack:
             arguments += ["--schedule-period=200ms"]
             if self.options.scheduler_conf:
                 arguments += [f"--scheduler-conf={self.options.scheduler_conf}"]
+            if self.options.plugins_dir:
+                arguments += [f"--plugins-dir={self.options.plugins_dir}"]
         return arguments
 
     async def _spawn(self, name: str, arguments: Sequence[str]) -> Part:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rich.console import Console
 
 from stromboli.cli.stack import Stack, StackOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHECK_SECONDS = 1.0
 
@@ -25,6 +23,8 @@ class UpOptions:
     node_capacity: str
     port: int
     keep_state: bool
+    scheduler_conf: Path | None = None
+    plugins_dir: Path | None = None
 
 
 async def run_up(options: UpOptions) -> None:
@@ -33,24 +33,41 @@ async def run_up(options: UpOptions) -> None:
     Raises:
         StackError: a part could not start or has died.
     """
-    console = Console(highlight=False)
-    stack_options = StackOptions(
+    console = Console(highlight=False, soft_wrap=True)
+    async with Stack(stack_options(options), progress=console.print) as stack:
+        console.print("\n[green]Up.[/green] Point kubectl at it:\n")
+        console.print(banner(stack), markup=False)
+        try:
+            while True:
+                stack.check()
+                await asyncio.sleep(CHECK_SECONDS)
+        except asyncio.CancelledError:
+            kept = stack.options.state_file
+            console.print(f"stopping; state kept in {kept}" if kept else "stopping", markup=False)
+            raise
+
+
+def stack_options(options: UpOptions) -> StackOptions:
+    """The stack that was asked for."""
+    return StackOptions(
         directory=options.directory,
         nodes=options.nodes,
         node_capacity=options.node_capacity,
         port=options.port,
         state_file=options.directory / "state.json" if options.keep_state else None,
+        scheduler_conf=options.scheduler_conf,
+        plugins_dir=options.plugins_dir,
     )
-    async with Stack(stack_options, progress=console.print) as stack:
-        console.print(
-            f"\n[green]Up.[/green] Point kubectl at it:\n\n"
-            f"  export KUBECONFIG={stack.kubeconfig}\n"
-            f"  kubectl get nodes\n"
-            f"  kubectl apply -f examples/demo/10-gang.yaml\n"
-            f"  kubectl get vcjob,podgroup,pod\n\n"
-            f"Logs: {stack.logs}    Stop: Ctrl-C",
-            soft_wrap=True,
-        )
-        while True:
-            stack.check()
-            await asyncio.sleep(CHECK_SECONDS)
+
+
+def banner(stack: Stack) -> str:
+    """What to type next, in another terminal."""
+    return (
+        f"  export KUBECONFIG={stack.kubeconfig}\n"
+        f"  export PATH={Path(sys.executable).parent}:$PATH  # vcctl, kubectl vc\n"
+        f"  kubectl get nodes\n"
+        f"  kubectl apply -f examples/demo/10-gang.yaml\n"
+        f"  kubectl get vcjob,podgroup,pod\n"
+        f"  vcctl job explain gang\n\n"
+        f"Logs: {stack.logs}    Stop: Ctrl-C"
+    )

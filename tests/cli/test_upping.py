@@ -1,0 +1,81 @@
+"""``stromboli up``: what it prints when it is up and when it stops, and what the scheduler is started with."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stromboli.cli.app import app
+from stromboli.cli.stack import Stack, StackOptions
+from stromboli.cli.upping import UpOptions, banner, stack_options
+
+POLICY = "actions: enqueue, allocate\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: mine}]}]\n"
+PLUGIN = """
+from pathlib import Path
+
+from stromboli.scheduler.core.plugin import Hooks, Plugin
+
+
+class Mine(Plugin):
+    name = "mine"
+
+    def open(self, view):
+        Path(__file__).with_name("opened").touch()
+        return Hooks()
+"""
+
+
+def test_the_banner_leads_to_the_tools_of_this_installation(tmp_path: Path) -> None:
+    lines = banner(Stack(StackOptions(directory=tmp_path))).splitlines()
+    assert lines[0].strip() == f"export KUBECONFIG={tmp_path / 'kubeconfig'}"
+    assert lines[1].strip().startswith(f"export PATH={Path(sys.executable).parent}:$PATH ")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_state_is_kept_unless_it_is_to_be_fresh(tmp_path: Path, keep: bool) -> None:
+    asked = UpOptions(tmp_path, 1, "cpu=1", 0, keep)
+    assert stack_options(asked).state_file == (tmp_path / "state.json" if keep else None)
+
+
+@pytest.mark.parametrize("option", ["--scheduler-conf", "--plugins-dir"])
+def test_what_is_not_there_is_refused_before_anything_starts(tmp_path: Path, option: str) -> None:
+    done = CliRunner().invoke(app, ["up", "--dir", str(tmp_path / "up"), option, str(tmp_path / "none")])
+    assert done.exit_code == 2
+    assert not (tmp_path / "up").exists()
+
+
+def test_the_scheduler_gets_policy_and_plugins_and_the_end_says_where_state_is(tmp_path: Path) -> None:
+    """The policy names a plugin of the folder, which leaves a trace when a cycle opens it."""
+    directory, conf, plugins = tmp_path / "up", tmp_path / "policy.yaml", tmp_path / "plugins"
+    conf.write_text(POLICY)
+    plugins.mkdir()
+    (plugins / "mine.py").write_text(PLUGIN)
+    command = [
+        sys.executable,
+        "-c",
+        "from stromboli.cli.app import app; app()",
+        "up",
+        "--nodes=1",
+        f"--dir={directory}",
+    ]
+    with subprocess.Popen(
+        [*command, f"--scheduler-conf={conf}", f"--plugins-dir={plugins}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        seen = []
+        for line in running.stdout:
+            seen.append(line)
+            if "Stop: Ctrl-C" in line:
+                running.send_signal(signal.SIGINT)
+        code = running.wait(timeout=30)
+    assert (code, seen[-1]) == (0, f"stopping; state kept in {directory / 'state.json'}\n"), "".join(seen)
+    assert (directory / "state.json").exists()
+    assert (plugins / "opened").exists()
