@@ -14,17 +14,22 @@ from images.wheels import COMMANDS
 PROCESSES = ("stromboli-controllers", "stromboli-scheduler", "stromboli-webhooks")
 LIMIT = 200_000_000
 SECONDS = 60.0
-# Every compiled module of the standard library must find its libraries; all of ours, and what they load only when it is
-# needed, must be there.
+# Every compiled module of the standard library must find its libraries; all of our modules must load, and what they
+# import anywhere, since some of it is loaded only when a configuration asks for it.
 IMPORTS = """
-import _ssl, importlib, pathlib, pkgutil, stromboli
-for module in pkgutil.walk_packages(stromboli.__path__, "stromboli."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
-import cel, croniter, kubernetes_asyncio.client, kubernetes_asyncio.config, re2, rich.live, typer, uvloop
-import opentelemetry.exporter.otlp.proto.http.trace_exporter
-for path in pathlib.Path(_ssl.__file__).parent.glob("*.so"):
-    importlib.import_module(path.name.split(".")[0])
+import _ssl, ast, importlib, pathlib, stromboli
+names = {path.name.split(".")[0] for path in pathlib.Path(_ssl.__file__).parent.glob("*.so")}
+place = pathlib.Path(stromboli.__file__).parent
+for path in place.rglob("*.py"):
+    if path.name != "__main__.py":
+        names.add(".".join(path.relative_to(place.parent).with_suffix("").parts).removesuffix(".__init__"))
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module)
+for name in sorted(names):
+    importlib.import_module(name)
 """
 
 
