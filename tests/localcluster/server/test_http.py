@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
 from stromboli.localcluster.extending import SYSTEM, Answer, Attributes, Subresource, SubresourceRequest, User
-from stromboli.localcluster.http import watching
+from stromboli.localcluster.http import streaming, watching
 from stromboli.localcluster.http.app import create_app
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import DeleteOptions
@@ -404,6 +405,46 @@ async def test_a_watch_ends_when_its_client_leaves(registry: Registry, monkeypat
         response.close()
         async with asyncio.timeout(10):
             await has_ended.wait()
+
+
+LEAVING: dict[str, tuple[str, dict[str, str]]] = {
+    "while nothing happens on a watch": (PODS, {"watch": "1"}),
+    "while a log is followed": (f"{PODS}/a/log", {"follow": "true"}),
+}
+
+
+@pytest.mark.parametrize(("path", "query"), LEAVING.values(), ids=LEAVING.keys())
+async def test_a_client_that_hangs_up_is_not_worth_a_word(
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    path: str,
+    query: dict[str, str],
+) -> None:
+    monkeypatch.setattr(watching, "LOOK_INTERVAL", 0.01)
+    caplog.set_level(logging.DEBUG, "stromboli.localcluster.http")
+    left, noticed = asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(streaming, "tell_left", lambda *_: noticed.set())
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"first\n"
+        await left.wait()
+        while True:
+            yield b"more\n"
+            await asyncio.sleep(0)
+
+    async def log(request: SubresourceRequest) -> Answer:
+        return Answer(chunks(), 200, "text/plain")
+
+    await create_pods(registry, "a")
+    registry.add_subresource(kinds.PODS, "log", Subresource(log, kinds.PODS, ("get",)))
+    async with serving(registry) as address, aiohttp.ClientSession() as session:
+        response = await session.get(f"{address}{path}", params=query)
+        response.close()
+        left.set()
+        async with asyncio.timeout(10):
+            await noticed.wait()
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_watch_from_a_forgotten_revision_is_gone(client: Client, registry: Registry) -> None:

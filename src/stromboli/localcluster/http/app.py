@@ -16,7 +16,7 @@ from aiohttp import web
 from stromboli.localcluster import statuses
 from stromboli.localcluster.auth.authorizing import require
 from stromboli.localcluster.extending import SYSTEM, Attributes, Authenticator, Authorizer, User
-from stromboli.localcluster.http import answers, bodies, paths, resources
+from stromboli.localcluster.http import answers, bodies, paths, resources, streaming
 from stromboli.localcluster.http.documents import HEALTH_PATHS, Documents
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.statuses import StatusError
@@ -52,9 +52,10 @@ class Api:
             return _failure(request, StatusError(413, "RequestEntityTooLarge", message))
         except RecursionError:
             return _failure(request, statuses.bad_request("the object is nested too deeply"))
-        except ConnectionError:
-            raise
         except Exception as error:
+            if isinstance(error, ConnectionError) and streaming.has_left(request):
+                streaming.tell_left(request, error)
+                return web.Response()  # for nobody
             log.exception("%s %s failed", request.method, request.path)
             return _failure(request, statuses.internal(f"{type(error).__name__}: {error}"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 import orjson
@@ -12,7 +12,7 @@ from stromboli.api import kinds
 from stromboli.localcluster import clock, scaling, statuses
 from stromboli.localcluster.catalog import ServedKind
 from stromboli.localcluster.extending import Answer, Attributes, Subresource, SubresourceRequest, User
-from stromboli.localcluster.http import answers, bodies, listing, watching
+from stromboli.localcluster.http import answers, bodies, listing, streaming, watching
 from stromboli.localcluster.http.negotiating import Answering, negotiate
 from stromboli.localcluster.http.paths import Target
 from stromboli.localcluster.patching.patches import ApplyPatch
@@ -149,13 +149,15 @@ async def _handle(call: Call, handled: Subresource) -> web.StreamResponse:
 async def _answer(call: Call, answer: Answer) -> web.StreamResponse:
     if isinstance(answer.body, dict):
         return await answers.respond(call.request, answer.body, Answering(), answer.code)
+    chunks = answer.body
     response = web.StreamResponse(status=answer.code, headers={"Content-Type": answer.content_type})
     response.enable_chunked_encoding()
-    await response.prepare(call.request)
-    async for chunk in answer.body:
+    return await streaming.written(call.request, response, lambda: _write_all(response, chunks))
+
+
+async def _write_all(response: web.StreamResponse, chunks: AsyncIterator[bytes]) -> None:
+    async for chunk in chunks:
         await response.write(chunk)
-    await response.write_eof()
-    return response
 
 
 async def _subresource(call: Call) -> web.StreamResponse:

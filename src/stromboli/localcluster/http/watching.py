@@ -12,7 +12,7 @@ from aiohttp import web
 
 from stromboli.localcluster import clock, statuses
 from stromboli.localcluster.catalog import ServedKind
-from stromboli.localcluster.http import answers
+from stromboli.localcluster.http import answers, streaming
 from stromboli.localcluster.http.bodies import integer
 from stromboli.localcluster.http.listing import revision_of, too_large
 from stromboli.localcluster.http.negotiating import Answering
@@ -144,7 +144,10 @@ async def stream(request: web.Request, planned: Plan, viewer: Viewer) -> web.Str
     response = web.StreamResponse(headers=headers)
     answers.add_warnings(request, response)
     response.enable_chunked_encoding()
-    await response.prepare(request)
+    return await streaming.written(request, response, lambda: _serve(request, response, planned, viewer))
+
+
+async def _serve(request: web.Request, response: web.StreamResponse, planned: Plan, viewer: Viewer) -> None:
     try:
         await _send_initial(response, planned, viewer)
         async with asyncio.timeout(planned.seconds):
@@ -153,12 +156,6 @@ async def stream(request: web.Request, planned: Plan, viewer: Viewer) -> web.Str
         pass
     except Gone as error:
         await response.write(error_line(statuses.expired(str(error))))
-    except (ConnectionError, asyncio.CancelledError):
-        if request.transport is not None and not request.transport.is_closing():
-            raise
-        return response
-    await response.write_eof()
-    return response
 
 
 async def _send_initial(response: web.StreamResponse, planned: Plan, viewer: Viewer) -> None:
