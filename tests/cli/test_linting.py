@@ -90,11 +90,15 @@ CASES: dict[str, tuple[str, list[str]]] = {
     ),
     "a plugin that is not there": (
         GOOD.replace("nodeorder", "nodeordre"),
-        ["error: tiers[1].plugins[4].name: plugin 'nodeordre' is not known and is skipped; did you mean nodeorder?"],
+        ["error: tiers[1].plugins[4].name: plugin 'nodeordre' is not known; did you mean nodeorder?"],
     ),
     "an action that is not there": (
         policy("enque", "gang"),
         ["error: failed to find Action enque; did you mean enqueue?"],
+    ),
+    "a switch that is not there": (
+        GOOD.replace("{name: gang}", "{name: gang, enableJobOder: true}"),
+        ["error: tiers[0].plugins[1].enableJobOder: unknown switch; did you mean enableJobOrder?"],
     ),
     "no YAML": ("{", ["error: not YAML: "]),
 }
@@ -148,4 +152,39 @@ async def test_errors_give_an_exit_code(server: FakeApiServer, tmp_path: Path) -
     done = await drive(f"vcctl policy lint {file}", server)
     assert done.code == 255
     assert done.out.startswith("error: failed to find Action enque")
-    assert done.err == f"Failed to lint policy: {file} has 1 error: the scheduler would not take it\n"
+    assert done.err == f"Failed to lint policy: {file} has 1 error: the scheduler would refuse it at start\n"
+
+
+PLUGIN = """{docstring}
+from stromboli.scheduler.core.plugin import Hooks, Plugin
+
+
+class Mine(Plugin):
+    name = "mine"
+
+    def open(self, view):
+        return Hooks()
+"""
+DOCSTRINGS = {"described": ('"""mine: looks at the moon."""', "looks at the moon"), "not described": ("", "")}
+
+
+@pytest.mark.parametrize("name", DOCSTRINGS)
+async def test_plugins_of_a_folder_are_known(server: FakeApiServer, tmp_path: Path, name: str) -> None:
+    docstring, purpose = DOCSTRINGS[name]
+    (tmp_path / "mine.py").write_text(PLUGIN.format(docstring=docstring))
+    file = tmp_path / "policy.yaml"
+    file.write_text(GOOD.replace("{name: nodeorder}", "{name: mine}"))
+    unknown = await drive(f"vcctl policy lint {file}", server)
+    assert (
+        unknown.out.rstrip().splitlines()[-1].startswith("error: tiers[1].plugins[4].name: plugin 'mine' is not known")
+    )
+    done = await drive(f"vcctl policy lint {file} --plugins-dir {tmp_path}", server)
+    assert (done.code, done.err) == (0, "")
+    assert f"  {'mine':<24}{purpose}\n" in done.out
+
+
+async def test_a_folder_that_cannot_be_used_is_named(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(GOOD)
+    done = await drive(f"vcctl policy lint {file} --plugins-dir {tmp_path}/none", server)
+    assert (done.code, done.err) == (255, f"Failed to lint policy: --plugins-dir={tmp_path}/none: no such directory\n")

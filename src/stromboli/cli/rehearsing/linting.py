@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 import pydantic
@@ -22,8 +22,9 @@ from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core.combining import Member
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
-from stromboli.scheduler.core.plugin import Hooks
-from stromboli.scheduler.core.policy import Arguments, Policy, PolicyError, Switches
+from stromboli.scheduler.core.plugin import Hooks, Plugin
+from stromboli.scheduler.core.policy import Arguments, PluginOption, Policy, PolicyError, Switches
+from stromboli.scheduler.core.view import View
 
 VICTIM_HOOKS = {
     "preempt": ("preemptable", "preemptable"),
@@ -71,6 +72,8 @@ class Lint:
     findings: tuple[Finding, ...]
     takes_part: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
     """(tier from 1, plugin, hooks that are heard)"""
+    plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
+    """What the names of plugins stand for."""
 
     @property
     def errors(self) -> int:
@@ -90,16 +93,17 @@ class Lint:
         }
 
 
-def lint(content: str) -> Lint:
-    """Look at a policy file's content."""
+def lint(content: str, more: Mapping[str, type[Plugin]] | None = None) -> Lint:
+    """Look at a policy file's content; ``more`` are plugins that it may name beside those of every scheduler."""
+    plugins = {**PLUGINS, **(more or {})}
     try:
-        loaded = policy_file.parse(content, known(_check))
+        loaded = policy_file.parse(content, known(lambda name: _check(plugins[name]), plugins))
     except PolicyError as error:
         return Lint(None, (Finding(Severity.ERROR, str(error)),))
     policy = loaded.policy
-    findings = [Finding(Severity.ERROR, problem) for problem in loaded.problems]
-    findings.extend(_unknown_arguments(policy))
-    tiers = _open(policy)
+    findings = [Finding(Severity.ERROR, _at_start(problem)) for problem in loaded.problems]
+    findings.extend(_unknown_arguments(policy, plugins))
+    tiers = _open(policy, plugins)
     for rule in RULES:
         findings.extend(rule(policy, tiers))
     order = list(Severity)
@@ -107,26 +111,31 @@ def lint(content: str) -> Lint:
     heard = tuple(
         (number, member.option.name, _heard(member)) for number, tier in enumerate(tiers, 1) for member in tier
     )
-    return Lint(policy, tuple(findings), heard)
+    return Lint(policy, tuple(findings), heard, plugins)
+
+
+def _at_start(problem: str) -> str:
+    """What is wrong, without how a running scheduler gets over it: at its start it refuses the file (ADR 12)."""
+    return problem.replace(" and is skipped", "").replace(" is ignored", "")
 
 
 def purpose(thing: object) -> str:
     """What an action or plugin does, by the first line of its module's description."""
     module = sys.modules.get(getattr(thing, "__module__", ""))
-    line = (module.__doc__ or "").strip().splitlines()[0] if module else ""
+    line = ((module.__doc__ or "").strip().splitlines() or [""])[0] if module else ""
     return line.partition(": ")[2].partition(" (spec")[0].rstrip(".") or line
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _model(name: str) -> type[pydantic.BaseModel] | None:
-    found = getattr(PLUGINS.get(name), "arguments_model", None)
+def _model(plugin: type[Plugin] | None) -> type[pydantic.BaseModel] | None:
+    found = getattr(plugin, "arguments_model", None)
     return found if isinstance(found, type) and issubclass(found, pydantic.BaseModel) else None
 
 
-def _check(name: str) -> policy_file.ArgumentCheck | None:
-    model = _model(name)
+def _check(plugin: type[Plugin]) -> policy_file.ArgumentCheck | None:
+    model = _model(plugin)
     if model is None:
         return None
 
@@ -141,10 +150,10 @@ def _check(name: str) -> policy_file.ArgumentCheck | None:
     return complaints
 
 
-def _unknown_arguments(policy: Policy) -> Iterator[Finding]:
+def _unknown_arguments(policy: Policy, plugins: Mapping[str, type[Plugin]]) -> Iterator[Finding]:
     for tier in policy.tiers:
         for option in tier:
-            model = _model(option.name)
+            model = _model(plugins.get(option.name))
             valid = [field.alias or name for name, field in model.model_fields.items()] if model else []
             for key in option.arguments if model else ():
                 near = difflib.get_close_matches(key, valid, n=1)
@@ -156,19 +165,19 @@ def _unknown_arguments(policy: Policy) -> Iterator[Finding]:
 Tiers = Sequence[Sequence[Member]]
 
 
-def _open(policy: Policy) -> Tiers:
+def _open(policy: Policy, plugins: Mapping[str, type[Plugin]]) -> Tiers:
     view = Cycle(Mirror(), policy, 0.0, session_id="lint", plugins={}, actions={}).view
     return [
-        [Member(option, _hooks(option.name, option.arguments, view)) for option in tier if option.name in PLUGINS]
+        [Member(option, _hooks(option, plugins[option.name], view)) for option in tier if option.name in plugins]
         for tier in policy.tiers
     ]
 
 
-def _hooks(name: str, arguments: Arguments, view: object) -> Hooks:
+def _hooks(option: PluginOption, plugin: type[Plugin], view: View) -> Hooks:
     try:
-        return PLUGINS[name](arguments).open(view)  # type: ignore[arg-type]
+        return plugin(option.arguments).open(view)
     except Exception as error:  # whatever a plugin stumbles over is a finding about its arguments
-        raise CommandError(f"plugin {name} cannot be opened with its arguments: {error}") from error
+        raise CommandError(f"plugin {option.name} cannot be opened with its arguments: {error}") from error
 
 
 def _heard(member: Member) -> tuple[str, ...]:

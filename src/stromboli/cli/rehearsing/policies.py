@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -39,13 +39,29 @@ def _plugins() -> dict[str, type[Plugin]]:
 PLUGINS = _plugins()
 
 
-def known(check: Callable[[str], ArgumentCheck | None] = lambda _name: None) -> Known:
+def known(
+    check: Callable[[str], ArgumentCheck | None] = lambda _name: None,
+    plugins: Mapping[str, type[Plugin]] = PLUGINS,
+) -> Known:
     """The actions and plugins that a policy may name; ``check`` says how a plugin's arguments are checked."""
     return Known(
         actions=dict.fromkeys(ACTIONS),
-        plugins={name: check(name) for name in PLUGINS},
-        entries={name for plugin in PLUGINS.values() for name in plugin.configuration_entries},
+        plugins={name: check(name) for name in plugins},
+        entries={name for plugin in plugins.values() for name in plugin.configuration_entries},
     )
+
+
+def of_directory(directory: str) -> dict[str, type[Plugin]]:
+    """The plugins that the scheduler finds with this ``--plugins-dir``; none without one. Raises CommandError."""
+    if not directory:
+        return {}
+    from stromboli.process.running import StartupError
+    from stromboli.scheduler.registering import from_directory
+
+    try:
+        return from_directory(Path(directory))
+    except StartupError as error:
+        raise CommandError(str(error)) from error
 
 
 def in_cluster(api: Api) -> tuple[str, str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def lint_policy(invocation: Invocation) -> None:
     """Print the effective policy and the findings; exit code 255 when the scheduler would refuse the file."""
     from stromboli.cli.rehearsing.linting import lint
+    from stromboli.cli.rehearsing.policies import of_directory
 
     name, form = invocation.arguments.name, output_format(invocation)
     if not name:
@@ -25,7 +26,7 @@ def lint_policy(invocation: Invocation) -> None:
         content = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{name}: cannot be read: {error}") from error
-    found = lint(content)
+    found = lint(content, of_directory(invocation.arguments.text("plugins-dir")))
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))
     else:
@@ -33,13 +34,12 @@ def lint_policy(invocation: Invocation) -> None:
             invocation.say(line)
     if found.errors:
         raise CommandError(
-            f"{name} has {found.errors} error{'s' * (found.errors > 1)}: the scheduler would not take it"
+            f"{name} has {found.errors} error{'s' * (found.errors > 1)}: the scheduler would refuse it at start"
         )
 
 
 def _lines(found: Lint) -> Iterator[str]:
     from stromboli.cli.rehearsing.linting import purpose
-    from stromboli.cli.rehearsing.policies import PLUGINS
     from stromboli.scheduler.actions import ACTIONS
 
     if found.policy is not None:
@@ -50,7 +50,7 @@ def _lines(found: Lint) -> Iterator[str]:
             if number != tier:
                 tier = number
                 yield f"Tier {tier}:"
-            yield f"  {name:<24}{purpose(PLUGINS[name])}"
+            yield f"  {name:<24}{purpose(found.plugins[name])}"
             yield f"  {'':<24}takes part in: {', '.join(hooks) or 'nothing'}"
         yield ""
     if not found.findings:

@@ -219,7 +219,7 @@ def vcctl(name: str = "vcctl") -> Command:
                         "lint",
                         "say what a policy file will do and what in it contradicts itself",
                         f"{PACKAGE}.policy_lint:lint_policy",
-                        (OUTPUT_ONE,),
+                        (Flag("plugins-dir", "folder of plugins, as given to the scheduler"), OUTPUT_ONE),
                         argument="FILE",
                     ),
                 ),
