@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ class Mine(Plugin):
         Path(__file__).with_name("opened").touch()
         return Hooks()
 """
+
+
+def appears(path: Path) -> None:
+    """Wait until there is such a file."""
+    deadline = time.monotonic() + 20.0
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} does not appear"
+        time.sleep(0.02)
 
 
 def test_the_banner_leads_to_the_tools_of_this_installation(tmp_path: Path) -> None:
@@ -74,6 +83,7 @@ def test_the_scheduler_gets_policy_and_plugins_and_the_end_says_where_state_is(t
         for line in running.stdout:
             seen.append(line)
             if "Stop: Ctrl-C" in line:
+                appears(plugins / "opened")
                 running.send_signal(signal.SIGINT)
         code = running.wait(timeout=30)
     assert (code, seen[-1]) == (0, f"stopping; state kept in {directory / 'state.json'}\n"), "".join(seen)
