@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from stromboli.api import core, kinds, names
+from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.cli.rehearsing import members
-from stromboli.cli.rehearsing.previewing import Preview, Verdict, preview
+from stromboli.cli.rehearsing.previewing import Preview, Verdict, preview, without_waiting
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, PluginOption, Policy
@@ -71,7 +72,7 @@ CASES = {
         vcjob(queue="small"),
         [*nodes(), queue("small").cap(cpu=4).build()],
         Verdict.NEVER_FITS,
-        "never fits, even in the empty cluster: the group needs cpu 8; queue small may hold cpu 4",
+        "never fits, even in the empty cluster: the group needs cpu 8; queue small may hold cpu 4: short by cpu 4.",
         policy=CAPACITY,
     ),
     "a pod is larger than any node": Case(
@@ -98,6 +99,19 @@ def test_previews(name: str) -> None:
     assert found.verdict == case.want
     assert case.want_text in found.sentence
     assert dict(found.placements) == case.want_nodes
+
+
+def test_what_never_fits_is_not_told_to_wait() -> None:
+    why = ask(CASES["the queue can never hold it"]).why
+    assert why is not None
+    assert why.next_step == "raise spec.capability, or ask for less"
+
+
+@pytest.mark.parametrize("reason", sorted(set(NEXT_STEPS) - {WaitReason.ABOUT_TO_START}))
+def test_there_is_always_something_to_do_but_wait(reason: WaitReason) -> None:
+    step = without_waiting(NEXT_STEPS[reason])
+    assert step
+    assert not step.startswith(("wait", "or "))
 
 
 def test_evictions_are_named() -> None:
@@ -218,3 +232,52 @@ async def test_pods_of_jobs_that_wait_already_are_in_the_snapshot(server: FakeAp
     file.write_text(yaml.safe_dump({**vcjob("second"), "metadata": {"name": "second", "namespace": "ns"}}))
     done = await drive(f"vcctl job preview -f {file}", server)
     assert done.out.startswith("ns/second waits: ")
+
+
+async def test_a_job_that_exists_is_a_case_for_explain(server: FakeApiServer, tmp_path: Path) -> None:
+    server.put(kinds.JOBS, vcjob())
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(vcjob()))
+    done = await drive(f"vcctl job preview -f {file}", server)
+    assert (done.code, done.out) == (255, "")
+    assert done.err.startswith("Failed to preview job: ")
+    assert done.err.endswith(
+        "\"train\" already exists: see what it waits for with 'vcctl job explain train -n ns', "
+        "or preview it under another name\n"
+    )
+
+
+async def test_of_several_jobs_the_first_or_the_named_is_previewed(server: FakeApiServer, tmp_path: Path) -> None:
+    put(server, *nodes(), DEFAULT)
+    file = tmp_path / "jobs.yaml"
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [vcjob("b")]}
+    file.write_text(yaml.safe_dump_all([deployment, vcjob("a"), listed]))
+    first = await drive(f"vcctl job preview -f {file}", server)
+    assert first.out.startswith("ns/a fits now: ")
+    assert first.err == f"{file} has 2 jobs; this is about the first, a (name another: preview NAME)\n"
+    named = await drive(f"vcctl job preview b -f {file}", server)
+    assert (named.out[:14], named.err) == ("ns/b fits now:", "")
+
+
+DEPLOYMENT = "{kind: Deployment, apiVersion: apps/v1}"
+UNUSABLE = {
+    "no vcjob in it": (DEPLOYMENT, "expected a Job of batch.volcano.sh/v1alpha1, found Deployment of apps/v1"),
+    "empty": ("", "expected a Job of batch.volcano.sh/v1alpha1, found nothing"),
+    "a list": ("[1]", "expected a Job of batch.volcano.sh/v1alpha1, found a list"),
+    "not YAML": ("{", "not YAML: "),
+    "a job of another name": (yaml.safe_dump_all([vcjob("a"), vcjob("b")]), "no Job 'c' in it; choose one of a, b"),
+    "no name": ("{kind: Job, apiVersion: batch.volcano.sh/v1alpha1}", "metadata.name of a Job is missing"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+async def test_a_file_that_cannot_be_previewed_says_what_is_wrong(
+    server: FakeApiServer, tmp_path: Path, name: str
+) -> None:
+    content, want = UNUSABLE[name]
+    file = tmp_path / "job.json"
+    file.write_text(content)
+    done = await drive(f"vcctl job preview c -f {file}", server)
+    assert (done.code, done.out) == (255, "")
+    assert done.err.startswith(f"Failed to preview job: {file}: {want}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stromboli.api import core
@@ -18,6 +19,9 @@ from stromboli.scheduler.core.policy import Policy
 
 CYCLES = 8
 """Cycles after which a job that has not started is said to wait."""
+
+
+_NOTHING_TAKEN = re.compile(r", of which [^\s,]+ 0(?:, [^\s,]+ 0)* is taken")
 
 
 class Verdict(StrEnum):
@@ -101,7 +105,14 @@ def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, key: str) -> Pr
     because = why.sentence.partition("waits: ")[2] or why.sentence
     if ever:
         return Preview(Verdict.WAITS, f"{key} waits: {because}", why=why)
-    return Preview(Verdict.NEVER_FITS, f"{key} never fits, even in the empty cluster: {because}", why=why)
+    why = replace(why, next_step=without_waiting(why.next_step))
+    sentence = f"{key} never fits, even in the empty cluster: {_NOTHING_TAKEN.sub('', because)}"
+    return Preview(Verdict.NEVER_FITS, sentence, why=why)
+
+
+def without_waiting(step: str) -> str:
+    """The advice without waiting for something to end, where nothing is in the way that could end."""
+    return step.partition(", ")[2].removeprefix("or ") if step.startswith("wait for ") else step
 
 
 def _why(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Explanation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stromboli.api.kinds import JOBS
+from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
-from stromboli.cli.vc.jobs import one_job, read_file
+from stromboli.cli.vc.job_files import chosen, jobs_in
 from stromboli.cli.vc.output import document, output_format
 from stromboli.kube import json
+from stromboli.kube.errors import AlreadyExists
 from stromboli.kube.json import JsonObject
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def preview_job(invocation: Invocation) -> None:
     form = output_format(invocation)
     with invocation.connect() as api:
         job = _given(invocation)
-        judged = api.create(JOBS, job, json.key_of(job)[0] or invocation.namespace(api), dry_run=True)
+        judged = _judged(api, job, json.key_of(job)[0] or invocation.namespace(api))
         policy, name = choose(invocation.arguments.text("policy"), *in_cluster(api))
         snapshot = gather(api, clock=invocation.now)
     try:
@@ -49,10 +50,28 @@ def preview_job(invocation: Invocation) -> None:
 
 
 def _given(invocation: Invocation) -> JsonObject:
-    name = invocation.arguments.text("filename")
-    if not name:
+    """The job to preview: the one named, else the first of the file."""
+    file, name = invocation.arguments.text("filename"), invocation.arguments.name
+    if not file:
         raise CommandError("give the job's file with --filename (-f), or - for standard input")
-    return one_job(sys.stdin.read()) if name == "-" else read_file(name)
+    jobs = jobs_in(file)
+    job = chosen(jobs, name, file)
+    if len(jobs) > 1 and not name:
+        first = json.key_of(job)[1]
+        invocation.warn(f"{file} has {len(jobs)} jobs; this is about the first, {first} (name another: preview NAME)")
+    return job
+
+
+def _judged(api: Api, job: JsonObject, namespace: str) -> JsonObject:
+    """The job as the API server would keep it."""
+    try:
+        return api.create(JOBS, job, namespace, dry_run=True)
+    except AlreadyExists as error:
+        name = json.key_of(job)[1]
+        raise CommandError(
+            f"{error.message}: see what it waits for with 'vcctl job explain {name} -n {namespace}', "
+            "or preview it under another name"
+        ) from error
 
 
 def _preview_lines(found: Preview) -> Iterator[str]:
@@ -120,7 +139,8 @@ def simulate_snapshot(invocation: Invocation) -> None:
     for setting in arguments.all("set"):
         snapshot = with_setting(snapshot, setting)
     policy, name = choose(arguments.text("policy"), snapshot.policy)
-    jobs = [_identified(read_file(file), number) for number, file in enumerate(arguments.all("with"))]
+    given = [job for file in arguments.all("with") for job in jobs_in(file)]
+    jobs = [_identified(job, number) for number, job in enumerate(given)]
     try:
         found = simulate(snapshot, policy, cycles=arguments.number("cycles"), jobs=jobs)
     except ValueError as error:

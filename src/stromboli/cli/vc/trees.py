@@ -79,6 +79,7 @@ def _job() -> Command:
                 NAMESPACE,
                 POLICY,
                 OUTPUT_ONE,
+                argument="NAME",
             ),
             leaf("suspend", "abort a job", "jobs:suspend_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
             leaf("resume", "resume a job", "jobs:resume_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
