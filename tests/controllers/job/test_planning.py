@@ -152,6 +152,41 @@ def test_a_missing_queue_is_refused_with_its_name() -> None:
         steps(view(job().task("worker", 1), queue=None))
 
 
+def test_a_job_whose_queue_was_deleted_is_counted_and_told_once() -> None:
+    operations = steps(view(running(2), member("worker", 0, phase="Succeeded"), queue=None))
+    assert not created(operations)
+    assert written(operations)["succeeded"] == 1
+    [told] = of_type(operations, RecordEvent)
+    assert told.reason == written(operations)["state"]["reason"] == "QueueNotFound"
+    assert "queue default was deleted" in told.message and "create the queue again" in told.message
+    again = running(2).status(**written(operations))
+    assert not of_type(steps(view(again, member("worker", 0, phase="Succeeded"), queue=None)), RecordEvent)
+    back = steps(view(again, member("worker", 0, phase="Succeeded")))
+    assert created(back) == ["job1-worker-1"]
+    assert "reason" not in written(back)["state"]
+
+
+def test_a_job_whose_queue_was_deleted_can_still_end() -> None:
+    operations = steps(view(running(1), member("worker", 0, phase="Succeeded"), queue=None))
+    assert written(operations)["state"]["phase"] == "Completed"
+    assert not of_type(operations, RecordEvent)
+
+
+def test_losing_the_queue_keeps_what_a_restart_is_about() -> None:
+    restarting = (
+        job()
+        .task("worker", 2)
+        .status(state={"phase": "Restarting", "reason": "RestartPod"}, minAvailable=2, retryCount=1)
+    )
+    operations = steps(view(restarting, member("worker", 0), member("worker", 1, terminating=True), queue=None))
+    assert not of_type(operations, RemovePods)
+    assert written(operations)["state"] == {
+        **written(operations)["state"],
+        "phase": "Restarting",
+        "reason": "RestartPod",
+    }
+
+
 def test_a_forwarding_queue_marks_the_job_once() -> None:
     queue = from_builtins(Queue, {"metadata": {"name": "q"}, "spec": {"extendClusters": [{"name": "far"}]}})
     unmarked = job().task("worker", 1).phase("Running")

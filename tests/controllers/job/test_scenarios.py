@@ -180,6 +180,25 @@ async def test_quota_is_waited_for_and_explained() -> None:
         assert "reason" not in scene.status()["state"]
 
 
+async def test_a_job_outlives_its_queue_and_goes_on_when_that_is_back() -> None:
+    async with stage(max_requeue=0) as scene:
+        queue = {"metadata": {"name": "team"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
+        scene.server.put(kinds.QUEUES, queue)
+        await scene.running(job().task("worker", 3).spec(queue="team"), 3)
+        scene.server.remove(kinds.QUEUES, "team")
+        await scene.until(lambda: scene.status()["state"].get("reason") == "QueueNotFound", "the job to be told")
+        scene.delete_pod("job1-worker-2")
+        scene.set_pod("job1-worker-0", "Succeeded", exit_code=0)
+        await scene.until(lambda: (scene.status().get("succeeded"), scene.status().get("running")) == (1, 1), "counts")
+        assert set(scene.pods()) == {"job1-worker-0", "job1-worker-1"}
+        [told] = scene.events.messages("job1", "QueueNotFound")
+        assert "queue team was deleted" in told
+        scene.server.put(kinds.QUEUES, queue)
+        await scene.run_pods(3)
+        await scene.until(lambda: scene.status().get("running") == 2 and "reason" not in scene.status()["state"])
+        assert scene.phase() == "Running"
+
+
 BROKEN: dict[str, tuple[JobBuilder, str]] = {
     "plugin arguments that are no list": (
         job("broken").task("worker", 1).spec(plugins={"ssh": "--no-root=true"}),

@@ -114,7 +114,7 @@ class JobController:
         informers.pod_groups.add_handler(
             on_add=self._group_seen, on_update=self._group_changed, on_delete=self._group_seen
         )
-        informers.queues.add_handler(on_add=self._queue_seen)
+        informers.queues.add_handler(on_add=self._queue_seen, on_delete=self._queue_seen)
 
     def _command_controller(self, informers: SharedInformers) -> Controller[Key]:
         commands = informers.plain(kinds.COMMANDS)

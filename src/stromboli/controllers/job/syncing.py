@@ -35,23 +35,29 @@ from stromboli.kube.json import JsonObject
 MOST_AT_ONCE = 5000
 """Pods that one pass orders; those that come of it bring the next pass. One huge job keeps no others waiting."""
 LONGEST_INDEX = 10
+QUEUE_NOT_FOUND = "QueueNotFound"
+_GOING_ON = frozenset({Phase.PENDING, Phase.RUNNING})
+"""Phases with no reason of their own; that of a restart says what is to be restarted, and has to stay."""
 
 
 def sync(view: Observed, step: Step, now: float) -> list[Operation]:
-    """Operations of a sync. Raises Refused when queue, claim or plugin cannot be had."""
-    if view.queue is None:
+    """Operations of a sync. Raises Refused when claim or plugin cannot be had, or a new job's queue.
+
+    A job whose queue was deleted later is still counted; only nothing is made for it until the queue is back.
+    """
+    if view.queue is None and not view.job.status.state.phase:
         raise Refused(
-            "QueueNotFound", f"queue {view.job.spec.queue} not found: create it, or submit the job to one that exists"
+            QUEUE_NOT_FOUND, f"queue {view.job.spec.queue} not found: create it, or submit the job to one that exists"
         )
     if view.plugin_error:
         raise Refused("PluginError", f"Execute plugin when job add failed, err: {view.plugin_error}")
     if not view.job.status.state.phase:
         return [WriteStatus(status.compose(view.job, _draft(view, Phase.PENDING), now))]
-    naming = volumes.naming(view) if _starting(view) else None
+    naming = volumes.naming(view) if _starting(view) and view.queue is not None else None
     if naming is not None:
         return [naming]  # the named volumes come back with the changed job
     draft = _draft(view, phases.phase_of(view.job.status.state.phase))
-    made = [*_forwarding(view), *_attachments(view, draft), *_claims(view, draft), *_pod_group(view)]
+    made = _made(view, draft) if view.queue is not None else []
     moves = _moves(view)
     kept = killing.remembered_successes(view, moves.removed)
     draft.count = killing.count(view.members, moves.removed, kept)
@@ -61,7 +67,19 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     draft.phase = phases.next_phase(draft.phase, step.rule, status.tally(view.job, draft))
     if draft.phase is not Phase.RESTARTING:
         draft.reason, draft.message = _outcome(view, draft)
-    return [*made, *moves.operations(), WriteStatus(status.compose(view.job, draft, now))]
+    told = _queue_warning(view, draft)
+    return [*made, *moves.operations(), *told, WriteStatus(status.compose(view.job, draft, now))]
+
+
+def _made(view: Observed, draft: status.Draft) -> list[Operation]:
+    return [*_forwarding(view), *_attachments(view, draft), *_claims(view, draft), *_pod_group(view)]
+
+
+def _queue_warning(view: Observed, draft: status.Draft) -> list[Operation]:
+    """One Event when a job loses its queue; that it has been told is read off the reason in its status."""
+    if draft.reason != QUEUE_NOT_FOUND or view.job.status.state.reason == QUEUE_NOT_FOUND:
+        return []
+    return [RecordEvent(EventType.WARNING, draft.reason, draft.message)]
 
 
 def _starting(view: Observed) -> bool:
@@ -83,13 +101,22 @@ def _draft(view: Observed, phase: Phase) -> status.Draft:
 
 
 def _outcome(view: Observed, draft: status.Draft) -> tuple[str, str]:
-    """Reason and message of the phase a sync ends in; only a failure needs explaining."""
+    """Reason and message of the phase a sync ends in; only a failure and the loss of the queue need explaining."""
     if draft.phase is not Phase.FAILED:
-        return "", ""
+        lost = view.queue is None and draft.phase in _GOING_ON
+        return (QUEUE_NOT_FOUND, _queue_deleted(view)) if lost else ("", "")
     if draft.retry_count >= status.max_retry(view.job):
         told = f"; last: {view.job.status.state.message}" if view.job.status.state.message else ""
         return "MaxRetryReached", f"restarted {draft.retry_count} times, which is all that maxRetry allows{told}"
     return "TooFewSucceeded", f"{draft.count['Succeeded']} pods succeeded, {draft.count['Failed']} failed"
+
+
+def _queue_deleted(view: Observed) -> str:
+    queue = view.job.spec.queue
+    return (
+        f"queue {queue} was deleted: pods that are there are still counted, but none is created; create the queue "
+        "again to go on, or delete the job and submit it to another queue"
+    )
 
 
 def _forwarding(view: Observed) -> list[Operation]:
@@ -185,7 +212,7 @@ def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:
         if index not in done and names.job_pod_name(view.job.name, name, index) not in present
     )
     ordered = list(islice(missing, MOST_AT_ONCE - len(moves.created)))
-    if ordered and dependencies.may_start(view, task):
+    if ordered and view.queue is not None and dependencies.may_start(view, task):
         moves.created += [_Order(name, _decorated(view, task, index)) for index in ordered]
 
 
