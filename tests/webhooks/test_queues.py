@@ -293,6 +293,25 @@ def test_deletion_is_judged_by_name(name: str) -> None:
     assert (verdict.allowed, verdict.message) == (not want, want)
 
 
+LOOPS = cluster(queue("self", parent="self"), queue("a", parent="b"), queue("b", parent="a"), queue("c", parent="b"))
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("self", ""),
+        ("a", ""),
+        ("b", "queue b can not be deleted because it has 1 child queues: c"),
+        ("c", ""),
+    ],
+)
+def test_a_stored_cycle_can_be_deleted_but_not_from_above_its_other_children(name: str, want: str) -> None:
+    stored = LOOPS.queue(name)
+    assert stored is not None
+    verdict = decide(PATH, None, queue(name, parent=stored.spec.parent), known=LOOPS, operation="DELETE", name=name)
+    assert (verdict.allowed, verdict.message) == (not want, want)
+
+
 def test_deletion_of_a_queue_with_pods_is_refused_when_asked_for() -> None:
     settings = Settings(enable_queue_allocated_pods_check=True)
     verdict = decide(PATH, None, BUSY, known=FAMILY, operation="DELETE", name="busy", settings=settings)

@@ -30,6 +30,19 @@ def allocated_pods(queue: Queue) -> int:
     return quantities.value(amount) if quantities.is_quantity(amount) else 0
 
 
+def children_below(queue: Queue, cluster: Cluster) -> list[Queue]:
+    """The children of a queue, without those that are above it as well.
+
+    A cycle that was stored while nobody checked has to be deletable, so a queue does not hold up its own ancestors.
+    """
+    above, name = {queue.name}, queue.spec.parent
+    while name not in TOP and name not in above:
+        above.add(name)
+        ancestor = cluster.queue(name)
+        name = ancestor.spec.parent if ancestor else ""
+    return [child for child in cluster.children(queue.name) if child.name not in above]
+
+
 # Parents
 
 

@@ -200,7 +200,7 @@ def _deletion_faults(context: Context) -> list[FieldError]:
     if context.settings.enable_queue_allocated_pods_check and (pods := queue_tree.allocated_pods(queue)):
         text = f"queue {name} cannot be deleted because it has allocated Pods: {pods}"
         return [sentence("status.allocated.pods", text, Reason.FORBIDDEN)]
-    if children := context.cluster.children(name):
+    if children := queue_tree.children_below(queue, context.cluster):
         names = ", ".join(child.name for child in children)
         text = f"queue {name} can not be deleted because it has {len(children)} child queues: {names}"
         return [sentence("metadata.name", text, Reason.FORBIDDEN)]
