@@ -218,6 +218,23 @@ async def test_a_queue_whose_parent_comes_later_is_not_lost() -> None:
         await scene.until(lambda: (state(scene, "missing"), state(scene, "orphan")) == ("Closed", "Closed"))
 
 
+async def test_a_missing_parent_is_told_once_and_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    async with queues() as scene:
+        add(scene, "orphan", "missing")
+        await scene.until(lambda: scene.events.reasons("orphan"))
+        for number in range(3):  # every change in the queue looks at it again
+            group(scene, f"g{number}", "orphan")
+            await scene.until(lambda: scene.numbers.counted["orphan"]["Running"] == number + 1)  # noqa: B023
+        add(scene, "missing", "elsewhere")
+        await scene.until(lambda: scene.events.reasons("missing"))
+        assert scene.events.messages("orphan", "SyncQueue") == [
+            "queue orphan: its parent queue missing does not exist. "
+            "Create it, or set spec.parent to a queue that exists."
+        ]
+        told = [record for record in caplog.records if "orphan" in record.getMessage()]
+        assert [(record.levelname, record.exc_info) for record in told] == [("WARNING", None)]
+
+
 async def test_defect_4_many_changes_of_a_queue_are_few_passes_one_at_a_time() -> None:
     """Spec 03 section 13: requests did not collapse, and several workers were on one queue at once."""
     async with queues() as scene:

@@ -16,7 +16,16 @@ from stromboli.api.core import PodGroup, Queue
 from stromboli.api.phases import QueueAction as Action
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.queue import states
-from stromboli.controllers.queue.planning import Ask, MarkClosedByParent, Observed, Operation, SetParent, SetState, plan
+from stromboli.controllers.queue.planning import (
+    Ask,
+    MarkClosedByParent,
+    Observed,
+    Operation,
+    ParentMissing,
+    SetParent,
+    SetState,
+    plan,
+)
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client, PatchType
@@ -85,6 +94,7 @@ class QueueController:
         self._queues.store.add_index(BY_PARENT, _parents)
         self._groups.store.add_index(BY_QUEUE, _queues)
         self._locks: dict[str, asyncio.Lock] = {}
+        self._orphans: dict[str, str] = {}  # the missing parent that was told of, by queue
         retries = None if max_requeue < 0 else max_requeue
         self._controller: Controller[QueueKey] = Controller(
             NAME,
@@ -157,6 +167,7 @@ class QueueController:
     def _gone(self, queue: Queue) -> None:
         self._numbers.queue_gone(queue.name)
         self._locks.pop(queue.name, None)
+        self._orphans.pop(queue.name, None)
 
     def _group_seen(self, group: PodGroup) -> None:
         self.ask(_queue_of(group))
@@ -200,10 +211,26 @@ class QueueController:
             if queue is None:
                 self._locks.pop(key.queue, None)
                 return None
-            view = self._observe(queue)
-            for operation in plan(view, key.action):
-                await self._perform(queue, key.action, operation)
+            await self._carry_out(self._observe(queue), key.action)
         return None
+
+    async def _carry_out(self, view: Observed, action: Action) -> None:
+        """A queue without its parent is not tried again: the parent asks for its children when it appears."""
+        if view.parent is not None:
+            self._orphans.pop(view.queue.name, None)
+        try:
+            for operation in plan(view, action):
+                await self._perform(view.queue, action, operation)
+        except ParentMissing as error:
+            self._tell_missing(view.queue, action, error)
+
+    def _tell_missing(self, queue: Queue, action: Action, error: ParentMissing) -> None:
+        """Once for each parent that is missed, however often the queue is looked at."""
+        if self._orphans.get(queue.name) == queue.spec.parent:
+            return
+        self._orphans[queue.name] = queue.spec.parent
+        log.warning("%s", error)
+        self._tell(queue, EventType.WARNING, action, str(error))
 
     def _observe(self, queue: Queue) -> Observed:
         groups = self._groups.store.by_index(BY_QUEUE, queue.name)

@@ -102,7 +102,10 @@ def _sync(view: Observed, wanted: State) -> Iterator[Operation]:
 
 def _follow_parent(view: Observed, state: State) -> Iterator[Operation]:
     if view.parent is None:
-        raise ParentMissing(f"queue {view.queue.name}: its parent queue {_parent_name(view.queue)} does not exist")
+        raise ParentMissing(
+            f"queue {view.queue.name}: its parent queue {_parent_name(view.queue)} does not exist. "
+            "Create it, or set spec.parent to a queue that exists."
+        )
     parent_shut = _shut(view.parent)
     if parent_shut and state not in SHUT:
         yield from _mark(view.queue, closed=True)
