@@ -230,6 +230,35 @@ async def test_unknown_fields_are_warned_of_in_a_header(client: Client) -> None:
     assert status == 400 and 'strict decoding error: unknown field "spec.foo"' in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"preconditions": 5}, "preconditions: Invalid value: 5: must be an object"),
+        ({"preconditions": {"uid": 5}}, "preconditions.uid: Invalid value: 5: must be a string"),
+        (
+            {"preconditions": {"resourceVersion": []}},
+            "preconditions.resourceVersion: Invalid value: []: must be a string",
+        ),
+        ({"propagationPolicy": ["Orphan"]}, 'propagationPolicy: Invalid value: ["Orphan"]: must be a string'),
+        ({"gracePeriodSeconds": "0"}, 'gracePeriodSeconds: Invalid value: "0": must be an integer'),
+        ({"gracePeriodSeconds": True}, "gracePeriodSeconds: Invalid value: true: must be an integer"),
+        ({"gracePeriodSeconds": 1.5}, "gracePeriodSeconds: Invalid value: 1.5: must be an integer"),
+        ({"orphanDependents": "no"}, 'orphanDependents: Invalid value: "no": must be a boolean'),
+        ({"dryRun": "All"}, 'dryRun: Invalid value: "All": must be a list of strings'),
+        ({"dryRun": 1}, "dryRun: Invalid value: 1: must be a list of strings"),
+        ({"dryRun": [{}]}, "dryRun: Invalid value: [{}]: must be a list of strings"),
+    ],
+)
+async def test_delete_options_of_a_wrong_type_are_refused(
+    client: Client, registry: Registry, body: object, text: str
+) -> None:
+    await create_pods(registry, "a")
+    for path in (f"{PODS}/a", PODS):
+        status, answer = await send(client, "DELETE", path, body)
+        assert (status, answer["reason"], answer["message"]) == (400, "BadRequest", text)
+    assert names(await get(client, PODS)) == ["a"]
+
+
 async def test_custom_resources_are_deleted_with_a_status(client: Client, registry: Registry) -> None:
     obj = await registry.create(WIDGETS, widget())
     status, answer = await send(client, "DELETE", f"{WIDGETS.path('default')}/w", {})

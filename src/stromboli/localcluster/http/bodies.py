@@ -148,6 +148,19 @@ _PROPAGATION: dict[str, Propagation] = {
 }  # fmt: skip
 
 
+_DELETE_OPTIONS: dict[str, type] = {
+    "dryRun": list,
+    "gracePeriodSeconds": int,
+    "orphanDependents": bool,
+    "preconditions": dict,
+    "propagationPolicy": str,
+}
+_PRECONDITIONS: dict[str, type] = {"uid": str, "resourceVersion": str}
+_TYPES: dict[type, str] = {
+    list: "a list of strings", int: "an integer", bool: "a boolean", dict: "an object", str: "a string",
+}  # fmt: skip
+
+
 def write_options(query: Mapping[str, str], user_agent: str, base: WriteOptions) -> WriteOptions:
     """Options of a write; ``base`` carries the user and the receiver of warnings."""
     validation = query.get("fieldValidation", "")
@@ -172,8 +185,10 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
 
 
 def delete_options(query: Mapping[str, str], body: Object | None, base: WriteOptions) -> DeleteOptions:
-    """Options of a deletion; the body's win over the query's."""
+    """Options of a deletion; the body's win over the query's. 400 for members of a wrong type."""
     found = dict(body or {})
+    _check_types(found, _DELETE_OPTIONS)
+    _check_types(found.get("preconditions") or {}, _PRECONDITIONS, "preconditions.")
     if "propagationPolicy" not in found and query.get("propagationPolicy"):
         found["propagationPolicy"] = query["propagationPolicy"]
     if found.get("gracePeriodSeconds") is None and query.get("gracePeriodSeconds"):
@@ -193,6 +208,21 @@ def delete_options(query: Mapping[str, str], body: Object | None, base: WriteOpt
         resource_version=preconditions.get("resourceVersion"),
         warn=base.warn,
     )
+
+
+def _check_types(found: Object, types: Mapping[str, type], prefix: str = "") -> None:
+    for name, wanted in types.items():
+        value = found.get(name)
+        if value is None or _is_of(value, wanted):
+            continue
+        written = orjson.dumps(value).decode()
+        raise statuses.bad_request(f"{prefix}{name}: Invalid value: {written}: must be {_TYPES[wanted]}")
+
+
+def _is_of(value: object, wanted: type) -> bool:
+    if isinstance(value, list):
+        return wanted is list and all(isinstance(one, str) for one in value)
+    return type(value) is wanted  # not isinstance: a boolean is no integer here
 
 
 def _integer(name: str, text: str) -> int:
