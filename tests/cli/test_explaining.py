@@ -121,7 +121,7 @@ Queue:    small: Open, weight 1, share 0.00
 Gang:     needs 4 pods at once, 0 have a place: short by 4 (4 Pending)
 
 Nodes:    worker (4 waiting, each cpu 2): 2 of 2 nodes take one now
-            room for 4 of 4
+            room for all 4
 
 Eviction: none: no action of the policy evicts (actions: enqueue, allocate, backfill)
 

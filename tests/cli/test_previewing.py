@@ -54,7 +54,7 @@ CASES = {
         vcjob(replicas=1, priorityClassName="high"),
         [*nodes(1), builders.priority_class("high", 100), DEFAULT, *filler(2)],
         Verdict.FITS_AFTER_EVICTING,
-        "fits after evicting 1 pods",
+        "fits after evicting 1 pod: 1 of its pods starts.",
         {"n0": 1},
         PREEMPTING,
     ),
@@ -194,7 +194,7 @@ async def test_the_policy_of_the_cluster_is_used(server: FakeApiServer, tmp_path
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(CASES["somebody less important is in the way"].job))
     first, *lines = (await drive(f"vcctl job preview -f {file}", server)).out.splitlines()
-    assert first == "ns/train fits after evicting 1 pods: 1 of its pods start."
+    assert first == "ns/train fits after evicting 1 pod: 1 of its pods starts."
     assert lines[1] == "Evicted:"
     assert lines[2].endswith(" (preempt)")
     assert lines[-1] == "Worked out with the policy in ConfigMap volcano-system/volcano-scheduler-configmap."

@@ -42,7 +42,7 @@ async def test_one_look(server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) 
 
 
 LOOK = """\
-1 nodes, 1 pods, 1 starts in the last minute
+1 node, 1 pod, 1 start in the last minute
 Jobs: 1 Pending, 1 Running
 
 QUEUE                        RESOURCE   USE                            IN USE   DESERVED    AT MOST
@@ -64,6 +64,12 @@ async def test_long_lines_are_cut_at_the_edge(server: FakeApiServer, monkeypatch
     lines = (await drive("vcctl top --once", server)).out.splitlines()
     assert max(map(len, lines)) == 40
     assert lines[-1].endswith("…")
+
+
+async def test_lines_are_whole_without_a_terminal(server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    furnish(server)
+    assert (await drive("vcctl top --once", server)).out == LOOK
 
 
 async def test_it_looks_again_until_interrupted(server: FakeApiServer) -> None:

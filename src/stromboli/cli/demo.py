@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from rich.text import Text
 
 from stromboli.api.kinds import JOBS, NODES, POD_GROUPS, PODS, Kind
 from stromboli.cli import manifests
+from stromboli.cli.counting import counted, verb
 from stromboli.cli.stack import Stack, StackError, StackOptions, require_free
 from stromboli.kube.client import Client
 from stromboli.kube.errors import ApiError
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 DEADLINE_SECONDS = 75.0
 POLL_SECONDS = 0.25
+PIPED_COLUMNS = 1000
+"""Where no terminal sets a width, lines are not cut or folded."""
 NAMESPACE = "default"
 DONE = ("Completed", "Failed", "Aborted", "Terminated")
 WAITS, REFUSED = "Pending", "Refused"
@@ -89,7 +93,7 @@ async def run_demo(options: DemoOptions) -> None:
     Raises:
         DemoFailed, StackError, ManifestError: with one text for the user.
     """
-    console = Console()
+    console = new_console()
     documents = list(manifests.read(options.manifests))
     require_free(options.directory)
     shutil.rmtree(options.directory, ignore_errors=True)
@@ -98,7 +102,7 @@ async def run_demo(options: DemoOptions) -> None:
     def say(line: str | Text) -> None:
         console.print(Text.assemble((f"{time.monotonic() - started:5.1f}s  ", "dim"), line))
 
-    say(f"an embedded cluster with {options.nodes} nodes of {options.node_capacity}, and three processes")
+    say(f"an embedded cluster with {counted(options.nodes, 'node')} of {options.node_capacity}, and three processes")
     stack_options = StackOptions(directory=options.directory, nodes=options.nodes, node_capacity=options.node_capacity)
     async with Stack(stack_options, progress=say) as stack:
         async with await Client.connect(kubeconfig=str(stack.kubeconfig)) as client:
@@ -114,6 +118,14 @@ async def run_demo(options: DemoOptions) -> None:
     )
 
 
+def new_console() -> Console:
+    """A console as wide as the terminal; as wide as it takes where there is none, unless COLUMNS says otherwise."""
+    console = Console()
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = PIPED_COLUMNS
+    return console
+
+
 async def _demonstrate(
     client: Client,
     stack: Stack,
@@ -122,7 +134,7 @@ async def _demonstrate(
     say: Callable[[str | Text], None],
 ) -> None:
     nodes = await _until(stack, lambda: client.list(NODES), lambda found: len(found) >= stack.options.nodes)
-    say(f"{len(nodes)} nodes are ready")
+    say(f"{counted(len(nodes), 'node')} {verb(len(nodes), 'are')} ready")
     refusals = await _submit(client, documents, say)
     jobs = [document for _, document in documents if document["kind"] == JOBS.kind]
     views = await _watch(client, stack, [JobView(job["metadata"]["name"], _wanted(job)) for job in jobs], console)

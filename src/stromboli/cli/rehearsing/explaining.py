@@ -12,6 +12,7 @@ import msgspec
 
 from stromboli.api import core
 from stromboli.api.reasons import NEXT_STEPS, WaitReason, bounded
+from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import ladder, members
 from stromboli.cli.rehearsing.engine import Rehearsal
 from stromboli.cli.rehearsing.ladder import RoleFit, Rung
@@ -125,7 +126,7 @@ def explain(facts: Facts) -> Explanation:
     reason, because = _cause(facts, trial, topology_is_enough)
     if job.is_ready:
         waiting = sum(fit.waiting for fit in fitting)
-        told = f"{facts.key} runs with {_running(job)}; {waiting} more wait: {because}."
+        told = f"{facts.key} runs with {_running(job)}; {waiting} more {verb(waiting, 'wait')}: {because}."
         return Explanation(facts.key, told, reason, rungs, NEXT_STEPS[reason])
     step = _next_step(trial, reason)
     return replace(_waits(facts, reason, because, rungs), next_step=step)
@@ -178,7 +179,7 @@ def _in_group(pod: core.Pod, name: str) -> core.Pod:
 
 
 def _running(job: Job) -> str:
-    return f"{job.ready_count} of {len(job.tasks)} pods have a node"
+    return f"{job.ready_count} of {counted(len(job.tasks), 'pod')} {verb(job.ready_count, 'have')} a node"
 
 
 def _rungs(facts: Facts, trial: Trial) -> tuple[tuple[Rung, ...], bool]:
@@ -211,10 +212,16 @@ def _cause(facts: Facts, trial: Trial, topology_is_enough: bool) -> tuple[WaitRe
     if job.is_pending and refusal is not None:
         return _word(refusal.reason), _told(trial, refusal)
     if len(job.tasks) < job.min_member:
-        return WaitReason.PODS_MISSING, f"{len(job.tasks)} of the {job.min_member} pods that it needs exist"
+        return (
+            WaitReason.PODS_MISSING,
+            f"{len(job.tasks)} of the {counted(job.min_member, 'pod')} that it needs {verb(len(job.tasks), 'exist')}",
+        )
     gated = sum(task.gated for task in job.tasks.values())
     if gated > len(job.tasks) - job.min_member:
-        return WaitReason.PODS_GATED, f"{gated} of its {len(job.tasks)} pods have scheduling gates"
+        return (
+            WaitReason.PODS_GATED,
+            f"{gated} of its {counted(len(job.tasks), 'pod')} {verb(gated, 'have')} scheduling gates",
+        )
     return _cause_in_nodes(trial, topology_is_enough) or _last_cause(facts, trial)
 
 
@@ -250,7 +257,10 @@ def _cause_in_nodes(trial: Trial, topology_is_enough: bool) -> tuple[WaitReason,
     room = sum(min(fit.room, fit.waiting) for fit in fitting)
     if room < missing or (job.is_ready and room < job.counts[TaskStatus.PENDING]):
         asked = "; ".join(f"{fit.role or 'each'} {ladder.request_of(trial.cycle, fit.task)}" for fit in fitting)
-        return WaitReason.GANG_INCOMPLETE, f"there is room for {room} of the {missing} pods that it lacks ({asked})"
+        return (
+            WaitReason.GANG_INCOMPLETE,
+            f"there is room for {room} of the {counted(missing, 'pod')} that it lacks ({asked})",
+        )
     return None
 
 

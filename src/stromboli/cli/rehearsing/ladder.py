@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stromboli.api import core
+from stromboli.cli.counting import counted, plural, verb
 from stromboli.scheduler.actions import victims
 from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import EPSILON, PODS, Floats
@@ -51,8 +52,8 @@ class RoleFit:
     @property
     def text(self) -> str:
         """Counts of refusals, most frequent first."""
-        counted = sorted(self.errors.counts.items(), key=lambda item: (-item[1], item[0]))
-        return ", ".join(f"{count} {reason}" for reason, count in counted)
+        ordered = sorted(self.errors.counts.items(), key=lambda item: (-item[1], item[0]))
+        return ", ".join(f"{count} {reason}" for reason, count in ordered)
 
 
 # -- queue -------------------------------------------------------------------------------------------------------------
@@ -162,11 +163,12 @@ def gang_rung(job: Job) -> Rung:
     counts = {TaskStatus(index).word: count for index, count in enumerate(job.counts) if count}
     told = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no pods yet"
     missing = max(job.min_member - job.ready_count - job.pending_best_effort, 0)
-    lines = [f"needs {job.min_member} pods at once, {job.ready_count} have a place: short by {missing} ({told})"]
+    placed = f"{job.ready_count} {verb(job.ready_count, 'have')} a place"
+    lines = [f"needs {counted(job.min_member, 'pod')} at once, {placed}: short by {missing} ({told})"]
     for role, minimum in job.role_minimums.items():
         present = sum(job.role_counts.get(role, []))
         if present < minimum:
-            lines.append(f"role {role} needs {minimum} pods and has {present}")
+            lines.append(f"role {role} needs {counted(minimum, 'pod')} and has {present}")
     return Rung("Gang", tuple(lines))
 
 
@@ -206,14 +208,18 @@ def nodes_rung(cycle: Cycle, fitting: Sequence[RoleFit]) -> Rung:
     for fit in fitting:
         asked = request_of(cycle, fit.task)
         taking = live - fit.errors.nodes
-        lines.append(
-            f"{fit.role or 'pods'} ({fit.waiting} waiting, each {asked}): {taking} of {live} nodes take one now"
-        )
+        takes = f"{taking} of {counted(live, 'node')} {verb(taking, 'take')} one now"
+        lines.append(f"{fit.role or 'pods'} ({fit.waiting} waiting, each {asked}): {takes}")
         if fit.errors.counts:
             lines.append(f"  refused: {fit.text}")
-        lines.append(f"  room for {fit.room} of {fit.waiting}")
+        lines.append(f"  room for {_share_of(fit.room, fit.waiting)}")
         lines.extend(f"  nearest: {line}" for line in _near_misses(cycle, fit))
     return Rung("Nodes", tuple(lines or ["no pod waits for a node"]))
+
+
+def _share_of(room: int, waiting: int) -> str:
+    """``3 of 4``, or ``all 4`` where there is room for as many or more."""
+    return f"all {waiting}" if room >= waiting else f"{room} of {waiting}"
 
 
 def request_of(cycle: Cycle, task: Task) -> str:
@@ -266,7 +272,7 @@ def topology_rung(cycle: Cycle, job: Job, fitting: Sequence[RoleFit]) -> tuple[R
         if rooms:
             best = max(sorted(rooms), key=lambda name: rooms[name])
             enough = enough or rooms[best] >= missing
-            lines.append(f"tier {tier}: {best} has room for {rooms[best]} of the {missing} pods needed")
+            lines.append(f"tier {tier}: {best} has room for {rooms[best]} of the {counted(missing, 'pod')} needed")
     if not lines:
         lines.append(f"no HyperNode of tier {job.hard_tier} or below")
     return Rung("Topology", tuple(lines)), enough
@@ -327,7 +333,8 @@ def _evictable(cycle: Cycle, task: Task, action: str, may_go: Callable[[Task, Ta
     whom = "of lower priority in the queue" if action == "preempt" else "of other queues that give back"
     if not found["candidates"]:
         return f"{action}: no running pods {whom}"
+    running = f"{found['candidates']} running {plural(found['candidates'], 'pod')} {whom}"
     return (
-        f"{action}: {found['candidates']} running pods {whom}, the plugins let {found['chosen']} of them go; "
-        f"that makes room for a pod on {found['nodes']} nodes"
+        f"{action}: {running}, the plugins let {found['chosen']} of them go; "
+        f"that makes room for a pod on {counted(found['nodes'], 'node')}"
     )

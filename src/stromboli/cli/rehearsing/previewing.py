@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stromboli.api import core
+from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
 from stromboli.cli.rehearsing.explaining import Explanation, Facts, explain
@@ -88,10 +89,11 @@ def _queue_of(job: JsonObject) -> str:
 
 def _fits(key: str, placed: Mapping[str, str], evictions: Sequence[Eviction]) -> Preview:
     nodes = dict(sorted(Counter(placed.values()).items()))
+    starting = f"{len(placed)} of its pods {verb(len(placed), 'start')}"
     if evictions:
-        sentence = f"{key} fits after evicting {len(evictions)} pods: {len(placed)} of its pods start."
+        sentence = f"{key} fits after evicting {counted(len(evictions), 'pod')}: {starting}."
         return Preview(Verdict.FITS_AFTER_EVICTING, sentence, nodes, tuple(evictions))
-    return Preview(Verdict.FITS_NOW, f"{key} fits now: {len(placed)} of its pods start.", nodes)
+    return Preview(Verdict.FITS_NOW, f"{key} fits now: {starting}.", nodes)
 
 
 def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, key: str) -> Preview:

@@ -12,6 +12,7 @@ from stromboli.api.kinds import JOBS
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
+from stromboli.cli.counting import counted, verb
 from stromboli.cli.vc.job_files import chosen, jobs_in
 from stromboli.cli.vc.output import document, output_format
 from stromboli.kube import json
@@ -77,7 +78,7 @@ def _judged(api: Api, job: JsonObject, namespace: str) -> JsonObject:
 def _preview_lines(found: Preview) -> Iterator[str]:
     yield found.sentence
     for node, count in found.placements.items():
-        yield f"  {node}: {count} pods"
+        yield f"  {node}: {counted(count, 'pod')}"
     if found.evictions:
         yield "Evicted:"
         yield from (f"  {one.pod} ({one.reason})" for one in found.evictions[:MOST_EVICTIONS])
@@ -107,7 +108,7 @@ def take_snapshot(invocation: Invocation) -> None:
         path.chmod(0o600)
     except OSError as error:
         raise CommandError(f"{name}: cannot be written: {error.strerror or error}") from error
-    invocation.say(f"wrote {len(snapshot.objects)} objects to {name}")
+    invocation.say(f"wrote {counted(len(snapshot.objects), 'object')} to {name}")
     for line in snapshot.missing:
         invocation.warn(f"left out: {line}")
 
@@ -168,8 +169,9 @@ def _show(invocation: Invocation, found: Simulation, form: str, policy: str) -> 
 
 def _simulation_lines(found: Simulation, policy: str) -> Iterator[str]:
     yield (
-        f"{len(found.rounds)} cycles with {policy}: {len(found.started)} pods start, {len(found.evicted)} are evicted, "
-        f"{len(found.waiting)} gangs wait."
+        f"{counted(len(found.rounds), 'cycle')} with {policy}: {counted(len(found.started), 'pod')} "
+        f"{verb(len(found.started), 'start')}, {len(found.evicted)} {verb(len(found.evicted), 'are')} evicted, "
+        f"{counted(len(found.waiting), 'gang')} {verb(len(found.waiting), 'wait')}."
     )
     yield from _section("Starts", _starts(found))
     yield from _section("Evicted", [f"{one.pod}  by {one.reason}" for one in found.evicted])
@@ -186,7 +188,7 @@ def _simulation_lines(found: Simulation, policy: str) -> Iterator[str]:
 
 def _starts(found: Simulation) -> list[str]:
     counts = Counter(start.job for start in found.started)
-    return [f"{job}  {counts[job]} pods, from cycle {at}" for job, at in found.first_starts.items()]
+    return [f"{job}  {counted(counts[job], 'pod')}, from cycle {at}" for job, at in found.first_starts.items()]
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections import Counter
@@ -15,6 +16,7 @@ from stromboli.api.kinds import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
+from stromboli.cli.counting import counted
 from stromboli.cli.vc import ages
 from stromboli.kube import json
 from stromboli.kube.errors import Forbidden
@@ -59,8 +61,7 @@ def show_top(invocation: Invocation) -> None:
         raise CommandError("--interval must be at least 1 second")
     with invocation.connect() as api:
         while True:
-            width = shutil.get_terminal_size().columns
-            lines = list(screen(Sight.take(api, invocation.now()), width))
+            lines = list(screen(Sight.take(api, invocation.now()), _width(invocation)))
             if invocation.arguments.on("once"):
                 break
             invocation.terminal.out.write(CLEAR + "\n".join(lines) + "\n")
@@ -70,17 +71,25 @@ def show_top(invocation: Invocation) -> None:
         invocation.say(line)
 
 
-def screen(sight: Sight, width: int) -> Iterator[str]:
-    """The lines of one look."""
+def _width(invocation: Invocation) -> int | None:
+    """Columns of the terminal, or what COLUMNS says; None, for no limit, where the output goes elsewhere."""
+    if invocation.terminal.out.isatty() or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def screen(sight: Sight, width: int | None) -> Iterator[str]:
+    """The lines of one look, cut at ``width``."""
     for line in _lines(sight):
-        yield line if len(line) <= width else line[: max(width - 1, 1)] + "…"
+        yield line if width is None or len(line) <= width else line[: max(width - 1, 1)] + "…"
 
 
 def _lines(sight: Sight) -> Iterator[str]:
     starts = _starts(sight)
     phases = Counter(_phase(job) for job in sight.jobs)
     told = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items())) or "none"
-    yield f"{len(sight.nodes)} nodes, {len(sight.pods)} pods, {starts} starts in the last minute"
+    seen = f"{counted(len(sight.nodes), 'node')}, {counted(len(sight.pods), 'pod')}"
+    yield f"{seen}, {counted(starts, 'start')} in the last minute"
     yield f"Jobs: {told}"
     yield ""
     yield f"{'QUEUE':<28} {'RESOURCE':<10} {'USE':<{BAR + 2}} {'IN USE':>10} {'DESERVED':>10} {'AT MOST':>10}"
