@@ -286,6 +286,34 @@ def test_the_name_of_the_last_replica_must_fit() -> None:
     )
 
 
+MILLION = 1_000_000
+TOO_MANY: dict[str, tuple[list[int], str, int]] = {
+    "in one task": ([MILLION + 1], "spec.tasks[0].replicas", MILLION + 1),
+    "in all tasks": ([1, MILLION - 1, 1, 1], "spec.tasks[2].replicas", MILLION + 2),
+}
+
+
+def of_replicas(*numbers: int) -> JsonObject:
+    return job(*(task(f"t{index}", number) for index, number in enumerate(numbers)))
+
+
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_more_replicas_than_the_controller_takes_are_refused(name: str) -> None:
+    numbers, field_name, total = TOO_MANY[name]
+    for old in (None, of_replicas(*(1 for _ in numbers))):
+        verdict = decide("/jobs/validate", of_replicas(*numbers), old)
+        assert verdict.message == f"too many replicas: {total} in all tasks, must be at most 1000000"
+        assert [error.field for error in verdict.errors] == [field_name]
+
+
+def test_as_many_replicas_as_the_controller_takes_are_accepted() -> None:
+    assert decide("/jobs/validate", of_replicas(MILLION - 1, 1)).allowed
+
+
+def test_a_stored_job_of_too_many_replicas_can_be_changed_to_fewer() -> None:
+    assert decide("/jobs/validate", of_replicas(MILLION + 1, 1), of_replicas(MILLION + 1, 2)).allowed
+
+
 MPI = {
     "nothing given": ([], "master"),
     "with equals": (["--master=m"], "m"),

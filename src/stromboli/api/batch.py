@@ -5,7 +5,7 @@ Absent and zero are the same except where the default is ``None``.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -27,6 +27,9 @@ from stromboli.api.modelling import (
     Time,
 )
 from stromboli.api.topologies import NetworkTopologySpec
+
+MOST_REPLICAS: Final = 1_000_000
+"""A job of more pods is not accepted: it could only stop its controller."""
 
 PolicyEvent = Annotated[str, Schema(enum=tuple(phases.JobEvent))]
 

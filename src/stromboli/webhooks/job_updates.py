@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from stromboli.api import quantities
+from stromboli.api.batch import MOST_REPLICAS
 from stromboli.webhooks import topologies
 from stromboli.webhooks.errors import FieldError, Reason, first_said, sentence, some
 from stromboli.webhooks.shapes import Job, JsonObject, Task, read
@@ -46,6 +47,25 @@ def update_faults(obj: JsonObject, old: JsonObject, job: Job) -> list[FieldError
     return some(first_said(_faults(obj, old, job)))
 
 
+def replica_faults(job: Job, before: Job | None = None) -> list[FieldError]:
+    """Whether all tasks together have more replicas than the controller takes; the field is the task that is too much.
+
+    A job that had as many ``before`` may still be changed, for instance to fewer.
+    """
+    allowed = max(MOST_REPLICAS, _replicas(before) if before else 0)
+    total = 0
+    for index, task in enumerate(job.spec.tasks):
+        total += max(task.replicas, 0)
+        if total > allowed:
+            text = f"too many replicas: {_replicas(job)} in all tasks, must be at most {MOST_REPLICAS}"
+            return [sentence(f"spec.tasks[{index}].replicas", text)]
+    return []
+
+
+def _replicas(job: Job) -> int:
+    return sum(max(task.replicas, 0) for task in job.spec.tasks)
+
+
 def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
     for index, task in enumerate(job.spec.tasks):
         yield from _task_faults(task, f"spec.tasks[{index}]", job)
@@ -55,6 +75,7 @@ def _faults(obj: JsonObject, old: JsonObject, job: Job) -> Iterator[FieldError]:
         yield sentence("spec.minAvailable", "job 'minAvailable' must be >= 0")
     yield from topologies.tier_faults(job.spec.network_topology, "spec.networkTopology")
     before = read(Job, old, "oldObject")
+    yield from replica_faults(job, before)
     if len(before.spec.tasks) != len(job.spec.tasks):
         yield sentence("spec.tasks", "job updates may not add or remove tasks", Reason.FORBIDDEN)
     for name in changed_members(obj.get("spec", {}), old.get("spec", {})):

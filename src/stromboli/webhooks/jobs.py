@@ -100,6 +100,8 @@ def validate(obj: JsonObject | None, old: JsonObject | None, context: Context) -
     if len(job.spec.tasks) > MOST_TASKS:
         text = f"too many tasks: {len(job.spec.tasks)}, must have at most {MOST_TASKS} items"
         return [sentence("spec.tasks", text)]
+    if excess := job_updates.replica_faults(job):
+        return excess
     faults = _creation_faults(job, context)
     if not _has_mpi_master(job):
         text = "The specified mpi master task was not found"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-LARGEST = 1_000_000
+from stromboli.api import batch
+
+LARGEST = batch.MOST_REPLICAS
 """No task has more replicas than this; a record that says so is damaged."""
 
 
