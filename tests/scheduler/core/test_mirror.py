@@ -82,6 +82,29 @@ def test_an_absurd_request_that_comes_and_goes_leaves_all_sums_exact() -> None:
     assert mirror.queues["default"].pending[:2].tolist() == [7.0, 1.0]
 
 
+STORAGE = "ephemeral-storage"
+
+
+def test_absurd_amounts_of_nodes_and_groups_are_cut_to_what_swallows_nothing() -> None:
+    absurd = {"cpu": "1e30", "memory": "1e30", "pods": "1e30", "nvidia.com/gpu": "1e30", STORAGE: "1e30"}
+    mirror = world(queue("default").build(), pod_group("g").reserve(**absurd).build())
+    feed(mirror, node("n1").offer(**absurd).build())
+    column = [mirror.columns.intern(name) for name in absurd]
+    row = mirror.nodes_by_name["n1"].row
+    assert mirror.nodes.allocatable[row][column].tolist() == [2.0**50] * 4 + [2.0**55]
+    minimum = mirror.jobs["ns/g"].min_resources
+    assert minimum is not None
+    assert minimum[column].tolist() == [2.0**50, 2.0**60, 2.0**50, 2.0**50, 2.0**65]
+    assert ((minimum[:1] + 7.0) - minimum[:1]).tolist() == [7.0]
+
+
+def test_storage_of_terabytes_is_not_cut() -> None:
+    mirror = world(queue("default").build(), pod_group("g").build())
+    feed(mirror, node("n1").offer(cpu=8, **{STORAGE: "1500G"}).build())
+    feed(mirror, pod("p").group("g").request(**{STORAGE: "2T"}).build())
+    assert binds(run_cycle(mirror, policy("gang"))) == {}
+
+
 @given(st.lists(st.tuples(st.sampled_from(OBJECTS), st.booleans()), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_history_leaves_no_trace_once_everything_is_there(events: list[tuple[core.Object, bool]]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from stromboli.api import core
 from stromboli.scheduler.core.columns import EPSILON, Floats
+from stromboli.scheduler.plugins import queue_quotas
 from stromboli.scheduler.plugins.proportion import Standing, share_out
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.scheduler.core.worlds import binds, policy, run_cycle, world
@@ -98,6 +99,14 @@ def test_what_does_not_fit_is_refused_with_the_resources_by_name() -> None:
     )
     assert not opened.combination.job_enqueueable(opened.job("j"))
     assert opened.events() == ["queue resource quota insufficient: insufficient cpu, insufficient memory"]
+
+
+def test_absurd_amounts_of_queues_are_cut_to_what_swallows_no_others() -> None:
+    absurd = {"cpu": "1e30", "memory": "1e30"}
+    vain = queue("vain").cap(**absurd).deserve(**absurd)._spec(guarantee=core.Guarantee(resource=absurd)).build()
+    opened = Session([vain, queue("q").build(), node("n").offer(cpu=10).build()], plugins=["proportion"])
+    for read in (queue_quotas.capability_of, queue_quotas.deserved_of, queue_quotas.guarantee_of):
+        assert read(vain.spec, opened.view)[:2].tolist() == [2.0**50, 2.0**60]
 
 
 def test_queues_go_by_priority_then_by_share() -> None:

@@ -215,7 +215,7 @@ class Mirror:
         listed = amounts.read(resource.status.allocatable, self.rules)
         for name, added in reading.oversubscription(resource.metadata.annotations).items():
             listed[name] = listed.get(name, 0.0) + added
-        vector = self.columns.vector(listed)
+        vector = self.columns.vector(amounts.bounded(listed))
         self._fit_width()
         return vector
 
@@ -253,7 +253,8 @@ class Mirror:
     def apply_pod_group(self, group: core.PodGroup) -> None:
         """A PodGroup was added or changed."""
         with self._isolating("PodGroup", f"{group.namespace}/{group.name}"):
-            minimum = None if group.spec.min_resources is None else amounts.read(group.spec.min_resources, self.rules)
+            least = group.spec.min_resources
+            minimum = None if least is None else amounts.read_together(least, self.rules)
             job = self._job(f"{group.namespace}/{group.name}")
             old = job.pod_group
             reading.fill_job(job, group, self.default_queue)

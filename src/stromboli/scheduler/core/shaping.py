@@ -20,9 +20,6 @@ from stromboli.scheduler.core.records import Shape
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 
-LARGEST = 2.0**50
-"""No request weighs more (2^50 bytes, 2^40 cpus): more fits nowhere, and would swallow smaller amounts in the sums."""
-
 
 class Shapes:
     """All shapes of a mirror."""
@@ -108,10 +105,10 @@ class Shapes:
         return {key: pairs[key] for key in keys if key in pairs} if pairs else {}
 
     def _make(self, content: _Content) -> Shape:
-        request = {name: min(amount, LARGEST) for name, amount in amounts.request_of(content.pod, self._rules).items()}
+        request = amounts.bounded(amounts.request_of(content.pod, self._rules))
         vector = self._columns.vector(request)
         cpu, memory = amounts.nonzero_request(content.pod)
-        shape = Shape(self._next_index, content.pod, vector, (min(cpu, LARGEST), min(memory, LARGEST)))
+        shape = Shape(self._next_index, content.pod, vector, (min(cpu, amounts.LARGEST), min(memory, amounts.LARGEST)))
         self._next_index += 1
         shape.labels, shape.annotations = content.labels, content.annotations
         shape.requested = self._columns.requested(vector)

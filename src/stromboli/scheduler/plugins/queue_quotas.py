@@ -28,7 +28,7 @@ def is_open(queue: Queue) -> bool:
 
 def capability_of(spec: core.QueueSpec, view: View) -> Floats:
     """``spec.capability`` by column, infinite where it says nothing; cpu and memory of zero or less say nothing."""
-    limit = view.columns.vector(amounts.read(spec.capability or {}), missing=np.inf)
+    limit = view.columns.vector(amounts.read_together(spec.capability or {}), missing=np.inf)
     for column in (CPU, MEMORY):
         if limit[column] <= 0.0:
             limit[column] = np.inf
@@ -37,7 +37,7 @@ def capability_of(spec: core.QueueSpec, view: View) -> Floats:
 
 def guarantee_of(spec: core.QueueSpec, view: View) -> Floats:
     """``spec.guarantee.resource`` by column, zero where it says nothing."""
-    return view.columns.vector(amounts.read(spec.guarantee.resource or {}))
+    return view.columns.vector(amounts.read_together(spec.guarantee.resource or {}))
 
 
 def per_queue(view: View, amount: Floats) -> defaultdict[int, Floats]:
@@ -61,7 +61,7 @@ def elastic(view: View) -> Floats:
 
 def deserved_of(spec: core.QueueSpec, view: View) -> Floats:
     """``spec.deserved`` by column, zero where it says nothing."""
-    return view.columns.vector(amounts.read(spec.deserved or {}))
+    return view.columns.vector(amounts.read_together(spec.deserved or {}))
 
 
 def named(resources: Mapping[str, str | int | float], view: View) -> Bools:
