@@ -151,6 +151,15 @@ def test_a_guarantee_is_kept_free_from_the_siblings() -> None:
     assert opened.combination.allocatable(opened.queue("safe"), opened.task("b-0"))
 
 
+def test_a_guarantee_beside_an_ancestor_that_takes_the_room_is_named() -> None:
+    greedy = queue("greedy")._spec(guarantee=core.Guarantee(resource={"cpu": "1000"}))
+    queues = [queue("dept").cap(cpu=4), queue("mid").parent("dept"), queue("leaf").parent("mid"), greedy.parent("dept")]
+    group = pod_group("j").members(1).queue("leaf").phase("Pending").reserve(cpu=1).build()
+    opened = opened_tree([group], queues=queues)
+    assert not opened.combination.job_enqueueable(opened.job("j"))
+    assert "Queue greedy is guaranteed cpu 1k, kept free for it" in opened.view.refusals["ns/j"].message
+
+
 def test_a_queue_with_children_takes_no_jobs_and_says_so() -> None:
     opened = opened_tree(
         work("wrong", "dept", phase="Pending", cpu=1),

@@ -10,7 +10,7 @@ from stromboli.api import core
 from stromboli.scheduler.core.columns import EPSILON, Floats
 from stromboli.scheduler.plugins import queue_quotas
 from stromboli.scheduler.plugins.proportion import Standing, share_out
-from stromboli.testing.builders import node, pod, pod_group, queue
+from stromboli.testing.builders import Amount, node, pod, pod_group, queue
 from tests.scheduler.core.worlds import binds, policy, run_cycle, world
 from tests.scheduler.plugins.sessions import Session
 
@@ -101,8 +101,27 @@ def test_what_does_not_fit_is_refused_with_the_resources_by_name() -> None:
     assert opened.events() == ["queue resource quota insufficient: insufficient cpu, insufficient memory"]
 
 
+def test_a_guarantee_that_takes_the_room_of_all_others_is_named() -> None:
+    greedy = queue("greedy")._spec(guarantee=core.Guarantee(resource={"cpu": "1000"}))
+    modest = queue("modest")._spec(guarantee=core.Guarantee(resource={"cpu": "1"}))
+    for plugin in ("proportion", "capacity"):
+        opened = Session(
+            [greedy.build(), modest.build(), queue("q").build(), queue("capped").cap(cpu=0.5, memory=1).build()],
+            [node("n").offer(cpu=10, memory="9Gi").build()],
+            [job("j", "q", cpu=3), job("m", "capped", memory="1Gi")],
+            plugins=[plugin],
+        )
+        assert not opened.combination.job_enqueueable(opened.job("j"))
+        assert opened.view.refusals["ns/j"].message == (
+            "The group needs cpu 3; queue q may hold cpu 0, of which cpu 0 is taken: short by cpu 3. "
+            "Queue greedy is guaranteed cpu 1k, kept free for it: lower its guarantee, or ask for less."
+        )
+        assert not opened.combination.job_enqueueable(opened.job("m"))
+        assert opened.view.refusals["ns/m"].message.endswith("raise its capability, or ask for less.")
+
+
 def test_absurd_amounts_of_queues_are_cut_to_what_swallows_no_others() -> None:
-    absurd = {"cpu": "1e30", "memory": "1e30"}
+    absurd: dict[str, Amount] = {"cpu": "1e30", "memory": "1e30"}
     vain = queue("vain").cap(**absurd).deserve(**absurd)._spec(guarantee=core.Guarantee(resource=absurd)).build()
     opened = Session([vain, queue("q").build(), node("n").offer(cpu=10).build()], plugins=["proportion"])
     for read in (queue_quotas.capability_of, queue_quotas.deserved_of, queue_quotas.guarantee_of):

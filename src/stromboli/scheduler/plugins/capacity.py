@@ -6,7 +6,7 @@ set aside here, and their jobs are told why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -209,7 +209,16 @@ class Capacity(Plugin):
 
     def _refuse(self, job: Job, account: Account, lacking: list[str]) -> None:
         taken = account.allocated + account.inqueue - account.elastic
-        queue_quotas.refuse_quota(self._view, job, account.name, lacking, account.limit, taken)
+        quota = queue_quotas.Quota(account.name, account.limit, taken, account.capability, self._rivals(account))
+        queue_quotas.refuse_quota(self._view, job, quota, lacking)
+
+    def _rivals(self, account: Account) -> Collection[str]:
+        """Queues whose guarantees are kept free from this one: in a tree the siblings of all queues of its line."""
+        line = {above.name for above in account.line}
+        if self._tree is None:
+            return self._view.queues.keys() - line
+        above = line - {account.name}
+        return {sibling for name in above for sibling in self._tree.children.get(name, ())} - line
 
     def _refuse_unusable(self, job: Job) -> None:
         queue = job.queue

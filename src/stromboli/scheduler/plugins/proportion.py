@@ -111,7 +111,10 @@ class Proportion(Plugin):
         lacking = reservations.exceeded_names(self._view, total, standing.limit, wanted)
         if not lacking:
             return Vote.PERMIT
-        queue_quotas.refuse_quota(self._view, job, queue.name, lacking, standing.limit, total - wanted)
+        capability = queue_quotas.capability_of(queue.resource.spec, self._view)
+        rivals = self._view.queues.keys() - {queue.name}
+        quota = queue_quotas.Quota(queue.name, standing.limit, total - wanted, capability, rivals)
+        queue_quotas.refuse_quota(self._view, job, quota, lacking)
         return Vote.REJECT
 
     def _enqueued(self, job: Job) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stromboli.scheduler.core import amounts
-from stromboli.scheduler.core.columns import CPU, MEMORY, Floats
+from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, Floats
 from stromboli.scheduler.plugins import reservations
 
 if TYPE_CHECKING:
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.view import View
 
 OPEN = "Open"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a queue may hold, by column, and what it comes from."""
+
+    holder: str
+    limit: Floats
+    taken: Floats
+    capability: Floats
+    rivals: Collection[str]
+    """Queues whose guarantees are kept free from this one."""
 
 
 def is_open(queue: Queue) -> bool:
@@ -77,15 +90,33 @@ def refuse_closed(view: View, job: Job, queue: Queue) -> None:
     view.refuse(job, "QueueNotOpen", f"queue {queue.name} is {state}: it takes no work until it is Open.")
 
 
-def refuse_quota(view: View, job: Job, holder: str, lacking: list[str], limit: Floats, taken: Floats) -> None:
-    """Says what the queue (``holder``) lacks for the job, as an event and, with numbers, for its condition."""
+def refuse_quota(view: View, job: Job, quota: Quota, lacking: list[str]) -> None:
+    """Says what the queue lacks for the job, as an event and, with numbers, for its condition."""
     text = ", ".join(f"insufficient {name}" for name in lacking)
     view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
     wanted, known = job.min_resources, [name for name in lacking if view.columns.get(name) is not None]
     if wanted is not None and known:
-        text = reservations.numbers(view, known, wanted, limit, taken, f"queue {holder} may hold {{limit}}")
+        holder = f"queue {quota.holder} may hold {{limit}}"
+        text = reservations.numbers(view, known, wanted, quota.limit, quota.taken, holder)
     advice = "Wait for the queue's running work to end, raise its capability, or ask for less."
-    view.refuse(job, "QueueQuotaInsufficient", f"{text}. {advice}")
+    view.refuse(job, "QueueQuotaInsufficient", f"{text}. {_kept_for_rival(view, quota, known) or advice}")
+
+
+def _kept_for_rival(view: View, quota: Quota, lacking: list[str]) -> str:
+    """Who is guaranteed most of the first resource that guarantees, and not the capability, make short."""
+    for name in lacking:
+        column = view.columns.intern(name)
+        if quota.limit[column] + EPSILON >= quota.capability[column]:
+            continue
+        promised = {rival: guarantee_of(view.queues[rival].resource.spec, view)[column] for rival in quota.rivals}
+        # The first by name of those with most, so that the text does not change from cycle to cycle.
+        rival = min(promised, key=lambda one: (-promised[one], one), default="")
+        if rival and promised[rival] >= EPSILON:
+            amount = amounts.write({name: float(promised[rival])})[name]
+            return (
+                f"Queue {rival} is guaranteed {name} {amount}, kept free for it: lower its guarantee, or ask for less."
+            )
+    return ""
 
 
 def measure(view: View, queue: str, what: str, amount: Floats) -> None:
