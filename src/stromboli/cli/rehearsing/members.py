@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -100,6 +100,7 @@ def pod_group(job: JsonObject, priorities: Sequence[core.PriorityClass], now: fl
     spec, (namespace, _), meta = job.get("spec") or {}, json.key_of(job), json.metadata(job)
     minimum = spec.get("minAvailable") or 0
     topology = spec.get("networkTopology")
+    values = {item.name: item.value for item in priorities}
     return core.PodGroup(
         metadata=core.ObjectMeta(
             name=group_name(job),
@@ -114,7 +115,7 @@ def pod_group(job: JsonObject, priorities: Sequence[core.PriorityClass], now: fl
             min_task_member={_role(task): _needed(task) for task in _tasks(job)},
             queue=spec.get("queue") or "default",
             priority_class_name=spec.get("priorityClassName") or "",
-            min_resources=_resources(_gang(list(pods(job, priorities)), _tasks(job), minimum)),
+            min_resources=_resources(_gang(list(pods(job, priorities)), _tasks(job), minimum, values)),
             network_topology=core.from_builtins(core.NetworkTopology, topology) if topology else None,
             sub_group_policy=tuple(_sub_group(task) for task in _tasks(job) if task.get("partitionPolicy")),
         ),
@@ -148,18 +149,28 @@ def _sub_group(task: JsonObject) -> core.SubGroupPolicy:
     )
 
 
-def _gang(everybody: Sequence[core.Pod], tasks: Sequence[JsonObject], minimum: int) -> list[core.Pod]:
-    """The first ``minimum`` pods: tasks of higher priority first, each task's own minimum before anybody's rest."""
+def _gang(
+    everybody: Sequence[core.Pod], tasks: Sequence[JsonObject], minimum: int, priorities: Mapping[str, int]
+) -> list[core.Pod]:
+    """The first ``minimum`` pods: tasks of higher priority first, each task's own minimum before anybody's rest.
+
+    A task's priority is that of the class its template names; the job's class does not count (spec 02 section 15).
+    """
     by_role: dict[str, list[core.Pod]] = {}
     for pod in everybody:
         by_role.setdefault(pod.metadata.annotations[names.TASK_SPEC], []).append(pod)
-    roles = sorted(by_role, key=lambda role: -(by_role[role][0].spec.priority or 0))
+    classes = {_role(task): _class_of(task) for task in tasks}
+    roles = sorted(by_role, key=lambda role: -priorities.get(classes.get(role, ""), 0))
     least = {_role(task): _least(task) for task in tasks}
     if minimum < sum(least.values()):
         return [pod for role in roles for pod in by_role[role]][:minimum]
     first = [pod for role in roles for pod in by_role[role][: least[role]]]
     rest = [pod for role in roles for pod in by_role[role][least[role] :]]
     return [*first, *rest][:minimum]
+
+
+def _class_of(task: JsonObject) -> str:
+    return str(((task.get("template") or {}).get("spec") or {}).get("priorityClassName") or "")
 
 
 def _least(task: JsonObject) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Generator, Sequence
 from queue import SimpleQueue
 
@@ -13,6 +14,7 @@ from stromboli.kube.errors import Gone, KubeError
 from stromboli.kube.json import JsonObject
 
 STOP_SECONDS = 2.0
+STOP_STEP_SECONDS = 0.05
 Change = tuple[Kind, str, JsonObject]
 """Kind, event type and object."""
 
@@ -69,9 +71,11 @@ class _Follower(threading.Thread):
             self._api.close()
 
     def stop(self) -> None:
-        """End the watch, wherever it is."""
-        self._api.close()
-        self.join(STOP_SECONDS)
+        """End the watch, wherever it is: also one that is only being opened, hence the repetition."""
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.is_alive() and time.monotonic() < deadline:
+            self._api.close()
+            self.join(STOP_STEP_SECONDS)
 
     def _watch(self) -> None:
         try:
