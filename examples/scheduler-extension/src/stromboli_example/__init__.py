@@ -1,0 +1,1 @@
+"""A scheduler plugin and an action of one's own."""
