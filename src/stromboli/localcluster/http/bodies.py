@@ -9,6 +9,7 @@ import orjson
 import yaml
 
 from stromboli.api.kinds import Kind
+from stromboli.api.manifests import ManifestLoader
 from stromboli.localcluster import statuses
 from stromboli.localcluster.patching.patches import ApplyPatch, JsonPatch, MergePatch, Patch, StrategicPatch
 from stromboli.localcluster.protobuf import decoding as protobuf
@@ -31,16 +32,6 @@ _JSON_TYPES = (
     STRATEGIC_PATCH,
 )
 LIMIT = 3 * 1024 * 1024
-
-
-class _StringTimes(yaml.CSafeLoader):
-    """YAML without timestamps: ``2024-01-01`` stays a text, as it does in JSON."""
-
-
-_StringTimes.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def parse(body: bytes, content_type: str) -> Any:
@@ -85,11 +76,11 @@ def _yaml(body: bytes) -> Any:
     except orjson.JSONDecodeError:
         pass
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, _StringTimes)):
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, ManifestLoader)):
             # A few nested aliases write out to gigabytes.
             raise statuses.bad_request("error parsing YAML: aliases are not taken; write the values out")
         # Through JSON, so that what JSON cannot say (keys that are no texts, huge numbers) is refused here.
-        return orjson.loads(orjson.dumps(yaml.load(body, _StringTimes)))  # noqa: S506 - a safe loader with fewer types
+        return orjson.loads(orjson.dumps(yaml.load(body, ManifestLoader)))  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, TypeError, RecursionError) as error:
         raise statuses.bad_request(f"error parsing YAML: {' '.join(str(error).split())}") from error
 
