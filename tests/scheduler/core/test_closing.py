@@ -110,7 +110,7 @@ class TestCycles:
         (update,) = result.pod_groups
         assert update.status.conditions[0].message == f"1/2 tasks in gang unschedulable: {text}"
         assert {(told.task.name, told.reason, told.message) for told in result.pods} == {
-            ("p-w-0", "Schedulable", "Pod ns/p-w-0 can possibly be assigned to n1, once minAvailable is satisfied"),
+            ("p-w-0", "Unschedulable", "Pod ns/p-w-0 can possibly be assigned to n1, once minAvailable is satisfied"),
             ("p-w-1", "Unschedulable", "0/1 nodes are unavailable: 1 Insufficient cpu."),
         }
         (told,) = result.reports

@@ -113,11 +113,13 @@ def pod_updates(job: Job) -> list[PodUpdate]:
             fallback = fallback if fallback is not None else job_text(job) or ALL_NODES_UNAVAILABLE
             message = fallback
         nominated = told.nominated_node if told.nominated_node != task.nominated_node else ""
-        condition = ("False", told.reason, message)
+        # Autoscalers add no nodes for a pod that is "Schedulable", and this one waits like the others of its gang.
+        reason = "Unschedulable" if told.reason == "Schedulable" else told.reason
+        condition = ("False", reason, message)
         if condition != task.scheduled_condition or nominated:
             task.scheduled_condition = condition
             task.nominated_node = nominated or task.nominated_node
-            updates.append(PodUpdate(ref(task), told.reason, message, nominated))
+            updates.append(PodUpdate(ref(task), reason, message, nominated))
     return updates
 
 
