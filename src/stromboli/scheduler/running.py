@@ -78,7 +78,7 @@ class Scheduler:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         environment = environment or Environment()
-        self.mirror = Mirror(options.default_queue)
+        self.mirror = Mirror(options.default_queue, ignored_provisioners=options.ignored_provisioners)
         self.feed = Feed()
         self.explanations = explanations or Explanations()
         self.cycles = 0

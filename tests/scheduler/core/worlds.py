@@ -123,7 +123,7 @@ def option(name: str, **switches: bool) -> PluginOption:
 class Picture:
     """Everything that can be seen of a mirror, without the order in which things arrived."""
 
-    nodes: dict[str, list[list[float]]] = field(default_factory=dict)
+    nodes: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     ports: dict[str, dict[tuple[str, str, int], int]] = field(default_factory=dict)
     tasks: dict[str, tuple[str, str, str, str]] = field(default_factory=dict)
     jobs: dict[str, tuple[object, ...]] = field(default_factory=dict)
@@ -131,10 +131,11 @@ class Picture:
 
 
 def picture(mirror: Mirror) -> Picture:
-    """A mirror as plain values that can be compared."""
+    """A mirror as plain values that can be compared, whatever the order in which resources were first heard of."""
+    amounts = mirror.columns.amounts
     return Picture(
         nodes={
-            name: mirror.nodes.state[:, node.row].tolist()
+            name: [amounts(vector) for vector in mirror.nodes.state[:, node.row]]
             for name, node in mirror.nodes_by_name.items()
             if node.row >= 0
         },
@@ -151,14 +152,14 @@ def picture(mirror: Mirror) -> Picture:
                 job.pending_best_effort,
                 job.priority,
                 job.queue.name if job.queue else "",
-                job.allocated.tolist(),
+                amounts(job.allocated),
                 {role: counts for role, counts in job.role_counts.items() if any(counts)},
                 {id_: (sub_job.minimum, tuple(sub_job.counts)) for id_, sub_job in job.sub_jobs.items()},
             )
             for job in mirror.jobs.values()
         },
         queues={
-            name: (queue.allocated.tolist(), queue.pending.tolist(), sorted(queue.jobs))
+            name: (amounts(queue.allocated), amounts(queue.pending), sorted(queue.jobs))
             for name, queue in mirror.queues.items()
         },
     )

@@ -85,6 +85,19 @@ class Ledger:
             task.sub_job.tasks.pop(task.uid, None)
         task.job = task.sub_job = None
 
+    def reshape(self, task: Task, shape: Shape) -> None:
+        """Gives a task a shape that weighs otherwise; not within a cycle."""
+        job, sub_job, node = task.job, task.sub_job, task.node
+        if node is not None:
+            self.unweigh(task, node, holding_of(task.status))
+        self.leave(task)
+        task.shape = shape
+        if node is not None:
+            self.weigh(task, node, holding_of(task.status))
+        if job is not None:
+            task.sub_job = sub_job
+            self.join(task, job)
+
     def set_status(self, task: Task, status: TaskStatus) -> None:
         """Moves a task between statuses on the side of its job and queue; its node is not looked at."""
         old = task.status

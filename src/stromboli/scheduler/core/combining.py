@@ -215,6 +215,14 @@ class Combination:
         """Which candidates of other queues may be evicted for the task."""
         return self._victims("reclaimable", "reclaimable", reclaimer, candidates)
 
+    def opinions(self, hook: str, subject: Task, candidates: Sequence[Task]) -> Iterator[tuple[str, Sequence[Task]]]:
+        """Which candidates each plugin that has an opinion lets go; ``hook`` is ``preemptable`` or ``reclaimable``."""
+        for member in self._members(hook):
+            ask = getattr(member.hooks, hook)
+            allowed, vote = ask(subject, candidates) if ask is not None else ((), Vote.ABSTAIN)
+            if vote != Vote.ABSTAIN:
+                yield member.option.name, allowed
+
     def unified_evictable(self, context: EvictionContext, candidates: Sequence[Task]) -> list[Task]:
         """Which candidates may be evicted for a whole gang."""
         return self._victims("unified_evictable", None, context, candidates)

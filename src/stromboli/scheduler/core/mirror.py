@@ -21,6 +21,7 @@ from stromboli.api import core
 from stromboli.api.requests import DEFAULT_RULES, RequestRules
 from stromboli.scheduler.core import amounts, grouping, reading
 from stromboli.scheduler.core.accounting import Holding, Ledger, holding_of, is_on_node
+from stromboli.scheduler.core.attaching import Attachments
 from stromboli.scheduler.core.columns import Columns, Floats
 from stromboli.scheduler.core.hypernodes import HyperNodes
 from stromboli.scheduler.core.objects import ClusterObjects
@@ -42,7 +43,13 @@ _DEAD_ROWS_KEPT = 8
 class Mirror:
     """Tasks, jobs, queues and nodes of a cluster, with all sums kept current."""
 
-    def __init__(self, default_queue: str = "default", rules: RequestRules = DEFAULT_RULES) -> None:
+    def __init__(
+        self,
+        default_queue: str = "default",
+        rules: RequestRules = DEFAULT_RULES,
+        *,
+        ignored_provisioners: Iterable[str] = (),
+    ) -> None:
         self.default_queue = default_queue
         self.rules = rules
         self.columns = Columns()
@@ -51,6 +58,7 @@ class Mirror:
         self.ledger = Ledger(self.columns, self.nodes, self.job_table)
         self.shapes = Shapes(self.columns, rules)
         self.objects = ClusterObjects()
+        self.attachments = Attachments(self.objects, ignored_provisioners)
         self.hyper_nodes = HyperNodes()
         self.node_list: list[Node | None] = []
         """Nodes by row."""
@@ -138,7 +146,8 @@ class Mirror:
         return status
 
     def _shape(self, pod: core.Pod) -> Shape:
-        shape = self.shapes.of(pod, pod.metadata.labels, pod.metadata.annotations)
+        attached = self.attachments.of(pod, pod.uid)
+        shape = self.shapes.of(pod, pod.metadata.labels, pod.metadata.annotations, attached)
         self._fit_width()
         return shape
 
@@ -146,6 +155,7 @@ class Mirror:
         task.status = status
         self.tasks[task.key] = task
         self._by_uid[task.uid] = task
+        self.attachments.joined(task)
         if node_name:
             task.node_name = node_name
             if is_on_node(status):
@@ -161,11 +171,25 @@ class Mirror:
             self.ledger.take_off(task, holding_of(task.status))
             self._forget_node_if_unused(node)
         self.ledger.leave(task)
+        self.attachments.left(task)
         del self.tasks[task.key]
         del self._by_uid[task.uid]
         if job is not None:
             self._prune_sub_jobs(job)
             self._forget_job_if_unused(job)
+
+    def _reweigh(self) -> None:
+        """Brings tasks and nodes up to date with what is known about CSI volumes by now."""
+        for task in self.attachments.stale_tasks():
+            attached = self.attachments.of(task.shape.pod, task.uid)
+            if attached != task.shape.attached:
+                shape = self.shapes.of(task.shape.pod, task.labels, task.annotations, attached)
+                self._fit_width()
+                self.ledger.reshape(task, shape)
+        for name in self.attachments.changed_nodes(self.nodes_by_name):
+            node = self.nodes_by_name[name]
+            if node.resource is not None:
+                self._set_capacity(node, self._allocatable(node.resource))
 
     def _refresh_shapes(self) -> None:
         """Gives all tasks shapes of the present epoch. They weigh the same: only labels and annotations differ."""
@@ -215,6 +239,7 @@ class Mirror:
         listed = amounts.read(resource.status.allocatable, self.rules)
         for name, added in reading.oversubscription(resource.metadata.annotations).items():
             listed[name] = listed.get(name, 0.0) + added
+        listed.update(self.attachments.limits(resource.name))
         vector = self.columns.vector(amounts.bounded(listed))
         self._fit_width()
         return vector
@@ -433,10 +458,13 @@ class Mirror:
         """An object that only plugins look at: volumes, claims, quotas, budgets, services, namespaces, ..."""
         self.shapes.select_on(_selected_by(obj))
         self.objects.apply(obj)
+        self.attachments.notice(obj)
 
     def delete_object(self, type_: type[core.Object], key: tuple[str, str], uid: str | None = None) -> None:
         """The reverse of ``apply_object``."""
-        self.objects.delete(type_, key, uid)
+        gone = self.objects.delete(type_, key, uid)
+        if gone is not None:
+            self.attachments.notice(gone)
 
     # What plugins ask for
 
@@ -461,7 +489,8 @@ class Mirror:
     # Between cycles
 
     def prepare(self) -> None:
-        """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch."""
+        """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch and with their volumes."""
+        self._reweigh()
         if self._shape_epoch != self.shapes.epoch:
             self._refresh_shapes()
         elif len(self.shapes) > self._shapes_kept:

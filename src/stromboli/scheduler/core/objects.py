@@ -29,12 +29,14 @@ class ClusterObjects:
         self._by_type[type(obj)][obj.key] = obj
         self._versions[type(obj)] += 1
 
-    def delete(self, type_: type[core.Object], key: Key, uid: str | None = None) -> None:
-        """Removes an object; with ``uid`` only if that is still the one stored."""
+    def delete(self, type_: type[core.Object], key: Key, uid: str | None = None) -> core.Object | None:
+        """Removes an object and answers it; with ``uid`` only if that is still the one stored."""
         stored = self._by_type[type_].get(key)
-        if stored is not None and (uid is None or stored.uid == uid):
-            del self._by_type[type_][key]
-            self._versions[type_] += 1
+        if stored is None or uid not in (None, stored.uid):
+            return None
+        del self._by_type[type_][key]
+        self._versions[type_] += 1
+        return stored
 
     def all(self, type_: type[T]) -> Mapping[Key, T]:
         """All objects of a type by key."""

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from stromboli.api import core
     from stromboli.scheduler.core.tables import JobTable
 
+Attached = tuple[tuple[str, int], ...]
+"""Scalars of CSI drivers with the number of volumes that a pod attaches, sorted."""
+
 ROOT_HYPER_NODE = "<cluster-top-hypernode>"
 """The virtual HyperNode above all others, holding every node (spec 04 section 24)."""
 
@@ -61,6 +64,7 @@ class Shape:
 
     __slots__ = (
         "annotations",
+        "attached",
         "best_effort",
         "compared",
         "delta",
@@ -83,6 +87,8 @@ class Shape:
         """Labels under keys that some pod's affinity or spread constraint selects on."""
         self.annotations: Mapping[str, str] = {}
         """Annotations under the keys that plugins asked for."""
+        self.attached: Attached = ()
+        """Part of ``request``; see ``core.attaching``."""
         self.request = request
         self.nonzero = nonzero
         """cpu (milli) and memory (bytes) with the defaults of spec 06 section 15.1."""

@@ -16,7 +16,7 @@ from stromboli.api import core
 from stromboli.api.requests import DEFAULT_RULES, RequestRules
 from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import EPSILON, Columns, widened
-from stromboli.scheduler.core.records import Shape
+from stromboli.scheduler.core.records import Attached, Shape
 
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -34,11 +34,13 @@ class Shapes:
         self._next_index = 0
         self.epoch = 0
 
-    def of(self, pod: core.Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Shape:
-        """The shape of a pod. Raises ``BadQuantity`` when a request cannot be read."""
+    def of(
+        self, pod: core.Pod, labels: Mapping[str, str], annotations: Mapping[str, str], attached: Attached = ()
+    ) -> Shape:
+        """The shape of a pod that attaches these volumes. Raises ``BadQuantity`` when a request cannot be read."""
         self._notice_selectors(pod.spec)
         content = _Content(
-            pod, self._chosen(labels, self._label_keys), self._chosen(annotations, self._annotation_keys)
+            pod, self._chosen(labels, self._label_keys), self._chosen(annotations, self._annotation_keys), attached
         )
         shape = self._by_content.get(content.key)
         if shape is None:
@@ -51,7 +53,7 @@ class Shapes:
 
     def again(self, shape: Shape, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Shape:
         """The shape of the present epoch for a task that has one of an earlier epoch."""
-        return self.of(shape.pod, labels, annotations)
+        return self.of(shape.pod, labels, annotations, shape.attached)
 
     def read_annotations(self, keys: frozenset[str]) -> None:
         """Annotations under these keys become part of shapes."""
@@ -105,12 +107,12 @@ class Shapes:
         return {key: pairs[key] for key in keys if key in pairs} if pairs else {}
 
     def _make(self, content: _Content) -> Shape:
-        request = amounts.bounded(amounts.request_of(content.pod, self._rules))
+        request = {**amounts.bounded(amounts.request_of(content.pod, self._rules)), **dict(content.attached)}
         vector = self._columns.vector(request)
         cpu, memory = amounts.nonzero_request(content.pod)
         shape = Shape(self._next_index, content.pod, vector, (min(cpu, amounts.LARGEST), min(memory, amounts.LARGEST)))
         self._next_index += 1
-        shape.labels, shape.annotations = content.labels, content.annotations
+        shape.labels, shape.annotations, shape.attached = content.labels, content.annotations, content.attached
         shape.requested = self._columns.requested(vector)
         shape.compared = tuple(sorted(self._columns.intern(name) for name in request))
         shape.row_request = tuple((column, float(vector[column])) for column in shape.requested)
@@ -121,8 +123,8 @@ class Shapes:
 class _Content:
     """What makes two pods the same to every node."""
 
-    def __init__(self, pod: core.Pod, labels: dict[str, str], annotations: dict[str, str]) -> None:
-        self.pod, self.labels, self.annotations = pod, labels, annotations
+    def __init__(self, pod: core.Pod, labels: dict[str, str], annotations: dict[str, str], attached: Attached) -> None:
+        self.pod, self.labels, self.annotations, self.attached = pod, labels, annotations, attached
 
     @cached_property
     def key(self) -> bytes:
@@ -154,6 +156,7 @@ class _Content:
                 pod.status.resource_claim_statuses,
                 self.labels,
                 self.annotations,
+                self.attached,
             )
         )
 

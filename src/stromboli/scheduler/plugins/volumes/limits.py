@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.api import core
+from stromboli.scheduler.core.attaching import IGNORED
 from stromboli.scheduler.core.plugin import Refusals
 from stromboli.scheduler.core.reasons import Code, Reason
 from stromboli.scheduler.core.statuses import TaskStatus
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.view import View
 
 TOO_MANY = Reason("node(s) exceed max volume count", Code.UNSCHEDULABLE)
-IGNORED = ("rancher.io/local-path", "hostpath.csi.k8s.io")
-"""Drivers that attach nothing; ``--ignored-provisioners`` names more (spec 04 section 9.3)."""
 NO_LIMIT = np.iinfo(np.int64).max
 
 Numbers = npt.NDArray[np.int64]
