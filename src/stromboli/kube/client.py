@@ -8,8 +8,8 @@ What every request gets:
 * a place in the queue of the token bucket (``qps``, ``burst``),
 * a deadline (30 s unless told otherwise) over all its attempts,
 * repetition where that is safe: reads after no answer or a 5xx, anything after a refused connection or a 429 with a
-  Retry-After. A POST or PATCH that may have been carried out is never sent twice (a PUT or DELETE is, by the HTTP
-  library, when the server closes a kept-alive connection at that very moment; both are safe to repeat),
+  Retry-After. A POST or PATCH that may have been carried out is never sent twice (a PUT or DELETE is, when the server
+  closes a kept-alive connection at that very moment; both are safe to repeat),
 * an error from :mod:`stromboli.kube.errors`, with its cause.
 """
 
@@ -25,12 +25,13 @@ from typing import Self, TypeVar, overload
 import aiohttp
 
 from stromboli.api.kinds import Kind
-from stromboli.kube import connecting, json
+from stromboli.kube import connecting, http1, json
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.errors import KubeError, MalformedAnswer, Unauthorized, Unreachable, api_error
+from stromboli.kube.exchanging import Exchanges, NotConnected
 from stromboli.kube.json import JsonObject
 from stromboli.kube.paging import Page
-from stromboli.kube.retrying import Backoff, decide, retry_after_seconds
+from stromboli.kube.retrying import SAFE_METHODS, Backoff, decide, retry_after_seconds
 from stromboli.kube.throttles import TokenBucket
 from stromboli.kube.wire import WatchEvent, lines, parse_line
 
@@ -351,7 +352,7 @@ class Client:
             extra["Content-Type"] = content_type
         await self._queue_up(method, path)
         deadline = self._clock.monotonic() + timeout
-        backoff = Backoff(first=0.1, maximum=5.0)
+        backoff: Backoff | None = None
         attempt = 0
         while True:
             attempt += 1
@@ -361,6 +362,7 @@ class Client:
                 retry = decide(method, error, attempt)
                 if retry is None:
                     raise
+                backoff = backoff or Backoff(first=0.1, maximum=5.0)
                 delay = backoff.next() if retry.delay is None else retry.delay
                 if self._clock.monotonic() + delay >= deadline:
                     raise
@@ -396,14 +398,44 @@ class Client:
         headers: Mapping[str, str],
         seconds: float,
     ) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=max(seconds, 0.001), sock_connect=CONNECT_TIMEOUT)
+        seconds = max(seconds, 0.001)
+        exchanges = self._connection.exchanges
         try:
+            if exchanges is not None and method not in SAFE_METHODS:
+                return await self._exchange(exchanges, method, path, query, data, headers, seconds)
+            timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT)
             async with await self._open(method, path, query, data, headers, timeout) as response:
                 if response.status >= 300:
                     raise await _failure(response)
                 return await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(method, path, error) from error
+
+    async def _exchange(
+        self,
+        exchanges: Exchanges,
+        method: str,
+        path: str,
+        query: Query | None,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+    ) -> bytes:
+        base = self._connection.base
+        target = http1.target(base.raw_path.rstrip("/") + path, _parameters(query or {}))
+        sent = {"Host": base.host_port_subcomponent or "", **await self._headers(headers)}
+        request = http1.compose(method, target, sent, data)
+        answer = await exchanges.exchange(method, request, timeout=seconds)
+        if answer.status >= 300:
+            raise api_error(answer.status, answer.body, retry_after=retry_after_seconds(answer.retry_after))
+        return answer.body
+
+    async def _headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
+        sent = {"Accept": "application/json", "User-Agent": self._user_agent, **(headers or {})}
+        authorization = await self._connection.credentials.header()
+        if authorization:
+            sent["Authorization"] = authorization
+        return sent
 
     async def _open(
         self,
@@ -415,10 +447,7 @@ class Client:
         timeout: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         connection = self._connection
-        sent = {"Accept": "application/json", "User-Agent": self._user_agent, **(headers or {})}
-        authorization = await connection.credentials.header()
-        if authorization:
-            sent["Authorization"] = authorization
+        sent = await self._headers(headers)
         base = connection.base
         url = base.with_path(base.path.rstrip("/") + path).with_query(_parameters(query or {}))
         return await connection.session.request(
@@ -472,6 +501,6 @@ async def _failure(response: aiohttp.ClientResponse) -> KubeError:
 
 
 def _unreachable(method: str, path: str, error: Exception) -> Unreachable:
-    sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | NotConnected)
     what = "no answer in time" if isinstance(error, asyncio.TimeoutError) else (str(error) or type(error).__name__)
     return Unreachable(f"{method} {path}: {what}", sent=sent)

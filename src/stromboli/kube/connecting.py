@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ import aiohttp
 from yarl import URL
 
 from stromboli.kube.errors import ConfigurationError
+from stromboli.kube.exchanging import Exchanges
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
@@ -78,16 +80,22 @@ class Credentials:
 
 @dataclass(slots=True)
 class Connection:
-    """Everything needed to send a request: session (TLS included), address, credentials, proxy."""
+    """Everything needed to send a request: session (TLS included), address, credentials, proxy.
+
+    ``exchanges`` are connections of their own for writes; ``None`` where writes take the session as well.
+    """
 
     session: aiohttp.ClientSession
     base: URL
     credentials: Credentials
     server_hostname: str | None = None
     proxy: str | None = None
+    exchanges: Exchanges | None = None
 
     async def close(self) -> None:
-        """Close the session and its connections."""
+        """Close the session and all connections."""
+        if self.exchanges is not None:
+            self.exchanges.close()
         await self.session.close()
 
 
@@ -245,12 +253,28 @@ def _open(configuration: Configuration, credentials: Credentials) -> Connection:
     rest.pool_manager.detach()
     session = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=2**18, auto_decompress=True)
     base = URL(configuration.host or "")
+    server_hostname = configuration.tls_server_name or None
+    proxy = configuration.proxy or _proxy_from_environment(base.scheme, base.host or "")
     return Connection(
         session=session,
         base=base,
         credentials=credentials,
-        server_hostname=configuration.tls_server_name or None,
-        proxy=configuration.proxy or _proxy_from_environment(base.scheme, base.host or ""),
+        server_hostname=server_hostname,
+        proxy=proxy,
+        exchanges=None if proxy else _exchanges(base, getattr(connector, "_ssl", None), server_hostname),
+    )
+
+
+def _exchanges(base: URL, tls: object, server_hostname: str | None) -> Exchanges | None:
+    """Connections for writes, with the TLS settings that the library made for its own."""
+    if base.scheme == "https" and not isinstance(tls, ssl.SSLContext):
+        return None
+    return Exchanges(
+        base.host or "",
+        base.port or 0,
+        tls=tls if base.scheme == "https" and isinstance(tls, ssl.SSLContext) else None,
+        server_hostname=server_hostname,
+        limit=MAX_CONNECTIONS,
     )
 
 
