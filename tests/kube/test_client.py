@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from stromboli.api import kinds
 from stromboli.kube import errors
@@ -384,3 +385,25 @@ async def test_closing_a_watch_closes_its_connection(client: Client, server: Fak
         await anext(watch)
         assert server.open_watches == 1
     await eventually(lambda: not server.open_watches)
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+
+async def test_requests_are_counted_by_method_and_answer(client: Client, server: FakeApiServer) -> None:
+    registry = CollectorRegistry()
+    registry.register(client.requests)
+    await client.create(kinds.CONFIG_MAPS, config_map("a"))
+    await client.get(kinds.CONFIG_MAPS, "a", "default")
+    with pytest.raises(errors.AlreadyExists):
+        await client.with_limit(qps=0).create(kinds.CONFIG_MAPS, config_map("a"))
+    server.faults.disconnect(verb="patch")
+    with pytest.raises(errors.Unreachable):
+        await client.patch(kinds.CONFIG_MAPS, "a", {}, "default")
+
+    def count(method: str, code: str) -> float | None:
+        labels = {"code": code, "host": f"127.0.0.1:{server.port}", "method": method}
+        return registry.get_sample_value("rest_client_requests_total", labels)
+
+    wanted = [("POST", "201"), ("GET", "200"), ("POST", "409"), ("PATCH", "<error>")]
+    assert [count(*each) for each in wanted] == [1, 1, 1, 1]

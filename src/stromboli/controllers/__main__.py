@@ -45,6 +45,7 @@ async def serve(options: Options) -> None:
         burst=options.kube_api_burst,
         user_agent=PROGRAM,
     )
+    metrics.registry.register(client.requests)
     async with client, endpoints(options, health, metrics):
         await _lead(options, client, health, ControllerMetrics(metrics))
 

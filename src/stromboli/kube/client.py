@@ -27,6 +27,7 @@ import aiohttp
 from stromboli.api.kinds import Kind
 from stromboli.kube import connecting, http1, json
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
+from stromboli.kube.counting import RequestCounts
 from stromboli.kube.errors import KubeError, MalformedAnswer, Unauthorized, Unreachable, api_error
 from stromboli.kube.exchanging import Exchanges, NotConnected
 from stromboli.kube.json import JsonObject
@@ -67,6 +68,8 @@ class Client:
         user_agent: str = "stromboli",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self.requests = RequestCounts(connection.base.host_port_subcomponent or "")
+        """For the process' metrics."""
         self._connection = connection
         self._shared = False
         self._bucket = TokenBucket(qps, burst, clock=clock)
@@ -101,6 +104,7 @@ class Client:
             self._connection, qps=qps, burst=burst, user_agent=user_agent or self._user_agent, clock=self._clock
         )
         other._shared = True
+        other.requests = self.requests
         return other
 
     async def close(self) -> None:
@@ -425,7 +429,12 @@ class Client:
         target = http1.target(base.raw_path.rstrip("/") + path, _parameters(query or {}))
         sent = {"Host": base.host_port_subcomponent or "", **await self._headers(headers)}
         request = http1.compose(method, target, sent, data)
-        answer = await exchanges.exchange(method, request, timeout=seconds)
+        try:
+            answer = await exchanges.exchange(method, request, timeout=seconds)
+        except BaseException:
+            self.requests.count(method, None)
+            raise
+        self.requests.count(method, answer.status)
         if answer.status >= 300:
             raise api_error(answer.status, answer.body, retry_after=retry_after_seconds(answer.retry_after))
         return answer.body
@@ -450,16 +459,22 @@ class Client:
         sent = await self._headers(headers)
         base = connection.base
         url = base.with_path(base.path.rstrip("/") + path).with_query(_parameters(query or {}))
-        return await connection.session.request(
-            method,
-            url,
-            data=data,
-            headers=sent,
-            timeout=timeout,
-            allow_redirects=False,
-            proxy=connection.proxy,
-            server_hostname=connection.server_hostname,
-        )
+        try:
+            response = await connection.session.request(
+                method,
+                url,
+                data=data,
+                headers=sent,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=connection.proxy,
+                server_hostname=connection.server_hostname,
+            )
+        except BaseException:
+            self.requests.count(method, None)
+            raise
+        self.requests.count(method, response.status)
+        return response
 
 
 def _parameters(query: Query) -> dict[str, str]:

@@ -51,6 +51,7 @@ async def serve(options: Options) -> None:
     process = Process(options, registry, policies, Environment.read())
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await _connect(options))
+        process.metrics.registry.register(client.requests)
         snapshots = Snapshots(client, lambda: policies.current, tuple(options.scheduler_name))
         debugging = [*stack_routes(), *snapshots.routes()] if options.enable_pprof else []
         routes = [*process.explanations.routes(), *debugging]
