@@ -50,11 +50,11 @@ class Binary:
         return ["-trimpath", "-ldflags", f"-s -w {self.version_flags}".strip()]
 
     def digest(self) -> str:
-        """What the binary is made from; another digest means another binary."""
+        """What the binary is made from, mains beside its own left aside; another digest means another binary."""
         state = hashlib.sha256(" ".join([self.package, *self.arguments]).encode())
-        for path in sorted(self.directory.rglob("*")):
-            if path.name in ("go.mod", "go.sum") or path.suffix == ".go":
-                state.update(path.read_bytes())
+        own = sorted((self.directory / self.package).glob("*.go")) if self.package.startswith(".") else []
+        for path in (self.directory / "go.mod", self.directory / "go.sum", *own):
+            state.update(path.read_bytes())
         return state.hexdigest()
 
 
@@ -89,6 +89,11 @@ BINARIES = {
         Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
+        _kubernetes("kube-scheduler"),
+        _kubernetes("kube-proxy"),
+        _kubernetes("kubelet"),
+        _kubernetes("kubectl"),
+        Binary("coredns", "coredns", "."),
         Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
         _helm(),
     )

@@ -45,6 +45,11 @@ class Daemon:
         """Process id."""
         return self._process.pid
 
+    def check(self) -> None:
+        """Raises DaemonError when it has ended by itself."""
+        if not self.alive:
+            raise DaemonError(f"{self.name} ended with exit code {self._process.returncode}\n{self._tail()}")
+
     async def until(self, condition: Callable[[], Awaitable[bool]], *, within: float) -> None:
         """Wait for a condition.
 
@@ -53,8 +58,7 @@ class Daemon:
         """
         deadline = time.monotonic() + within
         while not await condition():
-            if not self.alive:
-                raise DaemonError(f"{self.name} ended with exit code {self._process.returncode}\n{self._tail()}")
+            self.check()
             if time.monotonic() > deadline:
                 raise DaemonError(f"{self.name} was not ready after {within:.0f} s\n{self._tail()}")
             await asyncio.sleep(POLL_SECONDS)

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.realcluster.cluster import HOST, RealCluster
+from e2e.realcluster.cluster import RealCluster
+from e2e.realcluster.controlplane import HOST
 from e2e.realcluster.rendering import Release, account, container_arguments, container_environment, named, of_kind
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
