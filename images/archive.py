@@ -65,7 +65,16 @@ def layer_of(path: PurePosixPath) -> int:
     return 2 if package and package[0].split("-")[0] == "stromboli" else 1
 
 
-def write(root: Path, reference: str, version: str, architecture: str, epoch: int, target: Path) -> str:
+def write(
+    root: Path,
+    reference: str,
+    version: str,
+    architecture: str,
+    epoch: int,
+    target: Path,
+    *,
+    config: Mapping[str, object] = CONFIG,
+) -> str:
     """Writes the image under ``target``; returns the digest of its manifest, by which registries will know it.
 
     ``reference`` is the name with its tag that tools give the image when they load it.
@@ -74,19 +83,19 @@ def write(root: Path, reference: str, version: str, architecture: str, epoch: in
     with tempfile.TemporaryDirectory(prefix=".blobs-", dir=target.parent) as place:
         blobs = Path(place)
         layers = [_write_layer(root, paths, epoch, blobs) for paths in split(root)]
-        config = _store(blobs, CONFIG_TYPE, configuration(layers, version, architecture, epoch))
+        settings = _store(blobs, CONFIG_TYPE, configuration(layers, version, architecture, epoch, config))
         content = {
             "schemaVersion": 2,
             "mediaType": MANIFEST_TYPE,
-            "config": config.descriptor(),
+            "config": settings.descriptor(),
             "layers": [layer.descriptor() for layer in layers],
         }
         manifest = _store(blobs, MANIFEST_TYPE, content)
         unfinished = blobs / "archive"
         with tarfile.open(unfinished, "w", format=tarfile.PAX_FORMAT) as archive:
-            for name, text in _entry_points(reference, config, layers, manifest).items():
+            for name, text in _entry_points(reference, settings, layers, manifest).items():
                 _add(archive, name, epoch, io.BytesIO(text), len(text))
-            for blob in sorted({*layers, config, manifest}, key=lambda blob: blob.digest):
+            for blob in sorted({*layers, settings, manifest}, key=lambda blob: blob.digest):
                 with (blobs / blob.digest).open("rb") as file:
                     _add(archive, blob.path, epoch, file, blob.size)
         os.replace(unfinished, target)
@@ -109,7 +118,9 @@ def _walk(root: Path) -> Iterator[PurePosixPath]:
         yield from (here / name for name in (*names, *files))
 
 
-def configuration(layers: Iterable[Blob], version: str, architecture: str, epoch: int) -> dict[str, object]:
+def configuration(
+    layers: Iterable[Blob], version: str, architecture: str, epoch: int, config: Mapping[str, object] = CONFIG
+) -> dict[str, object]:
     """The image's configuration."""
     labels = {
         "org.opencontainers.image.title": "stromboli",
@@ -121,7 +132,7 @@ def configuration(layers: Iterable[Blob], version: str, architecture: str, epoch
         "architecture": architecture,
         "os": "linux",
         "created": _time(epoch),
-        "config": {**CONFIG, "Labels": labels},
+        "config": {**config, "Labels": labels},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
         "history": [{"created": _time(epoch), "created_by": name} for name in LAYERS[: len(layers)]],
     }

@@ -63,8 +63,8 @@ class Package:
     control: str
 
 
-def fetch(into: Path) -> list[Path]:
-    """Downloads PACKAGES with apt, which checks their signatures.
+def fetch(into: Path, packages: Sequence[str] = PACKAGES) -> list[Path]:
+    """Downloads packages with apt, which checks their signatures.
 
     Raises:
         ImageError: this is no machine to take the packages from, or apt could not get them.
@@ -72,7 +72,7 @@ def fetch(into: Path) -> list[Path]:
     release = Path("/etc/os-release").read_text() if Path("/etc/os-release").is_file() else ""
     if shutil.which("apt-get") is None or f"VERSION_CODENAME={CODENAME}" not in release:
         raise ImageError(f"packages are taken from Debian {CODENAME}'s own apt: build with the Dockerfile elsewhere")
-    command = ["apt-get", "download", "--quiet", "-o", "APT::Sandbox::User=root", *PACKAGES]
+    command = ["apt-get", "download", "--quiet", "-o", "APT::Sandbox::User=root", *packages]
     run(command, cwd=into, failed="apt-get download failed (try apt-get update first)")
     return sorted(into.glob("*.deb"))
 
