@@ -1,0 +1,43 @@
+"""The cluster that :mod:`e2e.realnode` has started, as fixtures; the other fixtures are those of the whole suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import Cluster
+from e2e.node.kubectl import Kubectl
+from e2e.node.workloads import Workloads
+from e2e.realnode.releasing import Helm
+from e2e.realnode.surroundings import VARIABLE, Surroundings
+
+# Without real nodes there is nothing to test here: `pytest e2e` leaves this directory to `make e2e-node`.
+collect_ignore_glob = [] if VARIABLE in os.environ else ["*"]
+
+
+@pytest.fixture(scope="session")
+def surroundings() -> Surroundings:
+    """What the tool says about the cluster."""
+    if VARIABLE not in os.environ:
+        pytest.fail("these tests need real nodes: run `make e2e-node`, or `python -m e2e.realnode FILE` as root")
+    return Surroundings.read(Path(os.environ[VARIABLE]))
+
+
+@pytest.fixture(scope="session")
+def helm(surroundings: Surroundings) -> Helm:
+    """Helm, for the release that is installed."""
+    return Helm(surroundings.programs["helm"], surroundings.kubeconfig)
+
+
+@pytest.fixture
+def kubectl(surroundings: Surroundings, cluster: Cluster) -> Kubectl:
+    """kubectl, in the test's namespace."""
+    return Kubectl(surroundings.programs["kubectl"], surroundings.kubeconfig, cluster.namespace)
+
+
+@pytest.fixture
+def workloads(surroundings: Surroundings) -> Workloads:
+    """Jobs whose containers have an image that the nodes have."""
+    return Workloads(surroundings.workload_image)
