@@ -276,6 +276,8 @@ def plain_kinds(options: Options) -> Iterator[tuple[Kind, type[core.Object]]]:
         yield kinds.RESOURCE_CLAIMS, core.ResourceClaim
         yield kinds.DEVICE_CLASSES, core.DeviceClass
         yield kinds.RESOURCE_SLICES, core.ResourceSlice
+        if options.gate("DRADeviceTaints"):
+            yield kinds.DEVICE_TAINT_RULES, core.DeviceTaintRule
     if options.shards:
         yield kinds.NODE_SHARDS, core.NodeShard
 

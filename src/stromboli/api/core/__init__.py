@@ -24,7 +24,11 @@ from stromboli.api.core.affinities import (
 from stromboli.api.core.claims import (
     AllocatedConfiguration,
     AllocatedDevice,
+    CapacityRange,
+    CapacityRequestPolicy,
     CELDeviceSelector,
+    Counter,
+    CounterSet,
     Device,
     DeviceAllocation,
     DeviceAttribute,
@@ -40,6 +44,9 @@ from stromboli.api.core.claims import (
     DeviceResults,
     DeviceSelector,
     DeviceSubRequest,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
     ExactDeviceRequest,
     OpaqueDeviceConfiguration,
     ResourceClaim,
@@ -179,6 +186,13 @@ from stromboli.api.core.workloads import (
 )
 
 __all__ = [
+    "CapacityRange",
+    "CapacityRequestPolicy",
+    "Counter",
+    "CounterSet",
+    "DeviceTaintRule",
+    "DeviceTaintRuleSpec",
+    "DeviceTaintSelector",
     "AllocatedConfiguration",
     "CELDeviceSelector",
     "Device",

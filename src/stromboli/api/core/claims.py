@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stromboli.api.core.affinities import NodeSelector
+from stromboli.api.core.affinities import NodeSelector, Taint, Toleration
 from stromboli.api.core.meta import Object, ObjectMeta, ResourceList, Struct
 
 
@@ -37,6 +37,7 @@ class ExactDeviceRequest(Struct, frozen=True, kw_only=True):
     count: int = 0
     admin_access: bool = False
     capacity: DeviceCapacityRequests | None = None
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class DeviceSubRequest(Struct, frozen=True, kw_only=True):
@@ -48,6 +49,7 @@ class DeviceSubRequest(Struct, frozen=True, kw_only=True):
     allocation_mode: str = ""
     count: int = 0
     capacity: DeviceCapacityRequests | None = None
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class DeviceRequest(Struct, frozen=True, kw_only=True):
@@ -95,14 +97,16 @@ class ResourceClaimSpec(Struct, frozen=True, kw_only=True):
 
 
 class AllocatedDevice(Struct, frozen=True, kw_only=True):
-    """One device given to a request."""
+    """One device given to a request. With a share it is not given as a whole but with ``consumed_capacity``."""
 
     request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
+    share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: ResourceList = {}
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class AllocatedConfiguration(Struct, frozen=True, kw_only=True):
@@ -185,25 +189,64 @@ class DeviceAttribute(Struct, frozen=True, kw_only=True):
     version: str | None = None
 
 
+class CapacityRange(Struct, frozen=True, kw_only=True):
+    """Amounts from ``min`` to ``max`` in steps."""
+
+    min: str | int | float | None = None
+    max: str | int | float | None = None
+    step: str | int | float | None = None
+
+
+class CapacityRequestPolicy(Struct, frozen=True, kw_only=True):
+    """What may be consumed of a capacity, and what is when nothing is asked for."""
+
+    default: str | int | float | None = None
+    valid_values: tuple[str | int | float, ...] = ()
+    valid_range: CapacityRange | None = None
+
+
 class DeviceCapacity(Struct, frozen=True, kw_only=True):
     """An amount that a device has."""
 
     value: str | int | float = 0
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(Struct, frozen=True, kw_only=True):
+    """An amount that devices share, or that one of them takes of it."""
+
+    value: str | int | float = 0
+
+
+class CounterSet(Struct, frozen=True, kw_only=True):
+    """Counters that several devices share."""
+
+    name: str = ""
+    counters: dict[str, Counter] = {}
 
 
 class DeviceCounterConsumption(Struct, frozen=True, kw_only=True):
-    """What a device takes of counters that it shares with others; only the presence is read."""
+    """What a device takes of counters that it shares with others."""
 
     counter_set: str = ""
+    counters: dict[str, Counter] = {}
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """A device as its driver publishes it. Attribute and capacity names without a domain are in the driver's."""
+    """A device as its driver publishes it. Attribute and capacity names without a domain are in the driver's.
+
+    Where it can be used is the slice's affair, unless the slice leaves that to each device.
+    """
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = {}
     capacity: dict[str, DeviceCapacity] = {}
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: tuple[Taint, ...] = ()
+    allow_multiple_allocations: bool = False
 
 
 class ResourcePool(Struct, frozen=True, kw_only=True):
@@ -222,10 +265,35 @@ class ResourceSliceSpec(Struct, frozen=True, kw_only=True):
     node_name: str = ""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
+    per_device_node_selection: bool = False
     devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
 
 
 class ResourceSlice(Object, frozen=True, kw_only=True):
     """A part of a pool of devices."""
 
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Struct, frozen=True, kw_only=True):
+    """Devices that fulfil everything that is given; with nothing given: all devices."""
+
+    device_class_name: str | None = None
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    selectors: tuple[DeviceSelector, ...] = ()
+
+
+class DeviceTaintRuleSpec(Struct, frozen=True, kw_only=True):
+    """``spec`` of a rule; without a selector it is about no device."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: Taint = Taint()
+
+
+class DeviceTaintRule(Object, frozen=True, kw_only=True):
+    """A taint that an administrator puts on devices."""
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

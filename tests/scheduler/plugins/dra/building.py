@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from stromboli.api import core
 from stromboli.api.core import ObjectMeta
-from stromboli.scheduler.plugins.dra.inventory import DeviceId, Inventory, Pool
+from stromboli.scheduler.plugins.dra.features import Features
+from stromboli.scheduler.plugins.dra.inventory import Inventory, Pool
 from stromboli.scheduler.plugins.dra.requests import ClaimNeeds, needs_of
+from stromboli.scheduler.plugins.dra.taking import DeviceId, Draws, Taken
 
 DRIVER = "gpu.example.com"
 
@@ -151,10 +153,15 @@ def needs(*claims: core.ResourceClaim, classes: tuple[core.DeviceClass, ...] = (
     return [needs_of(each, known.get) for each in claims]
 
 
-def pools(*slices: core.ResourceSlice, node: str = "n0", zone: str = "") -> tuple[Pool, ...]:
+def pools(
+    *slices: core.ResourceSlice,
+    node: str = "n0",
+    zone: str = "",
+    features: Features = Features(),  # noqa: B008 - immutable
+) -> tuple[Pool, ...]:
     """What a node can use."""
     resource = core.Node(metadata=ObjectMeta(name=node, labels={"zone": zone} if zone else {}))
-    return Inventory(slices).pools(resource)
+    return Inventory(slices, features).pools(resource)
 
 
 def names(allocation: core.DeviceAllocation) -> list[str]:
@@ -162,6 +169,9 @@ def names(allocation: core.DeviceAllocation) -> list[str]:
     return [f"{result.request}:{result.device}" for result in allocation.devices.results]
 
 
-def taken(*device_names: str, pool: str = "n0") -> set[DeviceId]:
+def taken(*device_names: str, pool: str = "n0", draws: Draws | None = None) -> Taken:
     """Devices that somebody else has."""
-    return {DeviceId(DRIVER, pool, name) for name in device_names}
+    books = Taken(draws or {})
+    for name in device_names:
+        books.take(DeviceId(DRIVER, pool, name))
+    return books

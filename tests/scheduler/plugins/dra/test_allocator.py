@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from stromboli.api import core
 from stromboli.scheduler.plugins.dra.allocator import OutOfSteps, Selectors, Steps, allocate
 from stromboli.scheduler.plugins.dra.expressions import matches
-from stromboli.scheduler.plugins.dra.inventory import DeviceId
 from stromboli.scheduler.plugins.dra.requests import BadClaim
+from stromboli.scheduler.plugins.dra.taking import Taken
 from tests.scheduler.plugins.dra.building import (
     DRIVER,
     claim,
@@ -43,7 +43,7 @@ class Case:
     claims: list[core.ResourceClaim]
     slices: list[core.ResourceSlice]
     want: list[list[str]] | str | None
-    taken: set[DeviceId] = field(default_factory=set)
+    taken: Taken = field(default_factory=taken)
 
 
 def on_node(*offered: core.Device) -> list[core.ResourceSlice]:
@@ -177,7 +177,7 @@ CASES = {
 def test_allocations(case: Case) -> None:
     wanted = needs(*case.claims, classes=(BIG, BROKEN))
     try:
-        found = allocate(wanted, "n0", pools(*case.slices), case.taken.__contains__, Selectors())
+        found = allocate(wanted, "n0", pools(*case.slices), case.taken, Selectors())
     except BadClaim as error:
         assert str(error) == case.want
         return
@@ -214,7 +214,7 @@ def test_claims_that_cannot_be_served_by_any_node(bad: core.ResourceClaim, want:
 
 def allocated(wanted: core.ResourceClaim, *slices: core.ResourceSlice, zone: str = "") -> core.DeviceAllocation:
     classes = (device_class("tuned", parameters={"mode": "fast"}),)
-    found = allocate(needs(wanted, classes=classes), "n0", pools(*slices, zone=zone), lambda _: False, Selectors())
+    found = allocate(needs(wanted, classes=classes), "n0", pools(*slices, zone=zone), taken(), Selectors())
     assert found is not None
     return found[0]
 
@@ -283,14 +283,14 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     hopeless = claim("c", request("a", 8), request("b", 1, f"{OWN}.numa == 1"), constraints=(same("numa"),))
     offered = on_node(*(device(f"gpu-{index}", numa=0) for index in range(16)), device("far", numa=1))
     with pytest.raises(OutOfSteps):
-        allocate(needs(hopeless), "n0", pools(*offered), lambda _: False, Selectors(), Steps(2_000))
+        allocate(needs(hopeless), "n0", pools(*offered), taken(), Selectors(), Steps(2_000))
 
 
 def test_devices_that_are_alike_are_not_tried_in_every_order() -> None:
     steps = Steps(2_000)
     wanted = claim("c", request("r", 20), constraints=(same("rank"),))
     offered = on_node(*(device(f"gpu-{index}", rank=index % 2) for index in range(30)))
-    assert allocate(needs(wanted), "n0", pools(*offered), lambda _: False, Selectors(), steps) is None
+    assert allocate(needs(wanted), "n0", pools(*offered), taken(), Selectors(), steps) is None
 
 
 def test_an_expression_is_evaluated_once_for_a_device() -> None:
@@ -302,7 +302,7 @@ def test_an_expression_is_evaluated_once_for_a_device() -> None:
 
     selectors, present = Selectors(counting), pools(*MIXED)
     for _ in range(3):
-        allocate(needs(claim("c", request(class_="big")), classes=(BIG,)), "n0", present, lambda _: False, selectors)
+        allocate(needs(claim("c", request(class_="big")), classes=(BIG,)), "n0", present, taken(), selectors)
     assert asked == ["small", "large", "medium"]
 
 
@@ -341,7 +341,7 @@ def test_the_first_of_all_solutions_is_found(requests: list[Request], sizes: lis
         constraints=(same("size"),) if equal else (),
     )
     offered = on_node(*(device(f"gpu-{index}", size=size) for index, size in enumerate(sizes)))
-    found = allocate(needs(wanted), "n0", pools(*offered), lambda _: False, Selectors())
+    found = allocate(needs(wanted), "n0", pools(*offered), taken(), Selectors())
     first = next(every_solution(requests, sizes, equal), None)
     got = None if found is None else [int(each.device[4:]) for each in found[0].devices.results]
     assert got == first

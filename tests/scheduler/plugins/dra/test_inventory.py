@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from stromboli.api import core
-from stromboli.api.core import ObjectMeta
+from stromboli.scheduler.plugins.dra.features import Features
 from stromboli.scheduler.plugins.dra.inventory import Inventory
-from tests.scheduler.plugins.dra.building import DRIVER, device, devices, pools, resource_slice, taken
+from stromboli.scheduler.plugins.dra.taking import DeviceId
+from tests.scheduler.plugins.dra.building import DRIVER, device, devices, pools, resource_slice
 
 GPU, NIC = device("gpu-0"), device("nic-0")
 
@@ -85,8 +86,25 @@ def test_what_a_node_can_use(case: Case) -> None:
 
 def test_it_is_known_of_which_node_a_device_is() -> None:
     inventory = Inventory([resource_slice("a", *devices(2), node="n0"), resource_slice("b", NIC)])
-    assert inventory.homes == dict.fromkeys(taken("gpu-0", "gpu-1"), "n0")
-    alone, connected = Inventory([resource_slice("a", GPU, node="n0")]), inventory
-    node = core.Node(metadata=ObjectMeta(name="n0"))
-    assert not alone.has_shared(node)
-    assert connected.has_shared(node)
+    assert inventory.homes == {DeviceId(DRIVER, "n0", f"gpu-{index}"): "n0" for index in range(2)}
+
+
+def test_a_device_that_shares_counters_with_another_node_is_of_no_node_alone() -> None:
+    one = {"x": core.Counter(value=1)}
+    split = core.ResourceSliceSpec(
+        driver=DRIVER,
+        pool=core.ResourcePool(name="rack", resource_slice_count=1),
+        per_device_node_selection=True,
+        devices=(
+            core.Device(
+                name="part",
+                node_name="n0",
+                consumes_counters=(core.DeviceCounterConsumption(counter_set="c", counters=one),),
+            ),
+            core.Device(name="alone", node_name="n1"),
+        ),
+        shared_counters=(core.CounterSet(name="c", counters=one),),
+    )
+    slices = [core.ResourceSlice(metadata=core.ObjectMeta(name="s"), spec=split)]
+    assert Inventory(slices, Features(partitions=True)).homes == {DeviceId(DRIVER, "rack", "alone"): "n1"}
+    assert Inventory(slices).homes == {}

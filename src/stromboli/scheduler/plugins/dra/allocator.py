@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from stromboli.api import core, quantities
+from stromboli.api import core
 from stromboli.scheduler.plugins.dra.expressions import SelectorError, matches, qualified
 from stromboli.scheduler.plugins.dra.requests import MOST_RESULTS, BadClaim, ClaimNeeds, Need
+from stromboli.scheduler.plugins.dra.results import Pick, allocation_of
+from stromboli.scheduler.plugins.dra.sharing import Consumption, amount_of, consumption
+from stromboli.scheduler.plugins.dra.tainting import is_tolerated
+from stromboli.scheduler.plugins.dra.taking import Taken, is_free
 
 if TYPE_CHECKING:
-    from stromboli.scheduler.plugins.dra.inventory import DeviceId, Offer, Pool
+    from stromboli.scheduler.plugins.dra.inventory import Offer, Pool
 
 STEPS_PER_SECOND = 50_000
 """What one second of a time limit is worth: about as many devices are looked at in it."""
-NAME_FIELD = "metadata.name"
 
-IsTaken: TypeAlias = "Callable[[DeviceId], bool]"
 Evaluate: TypeAlias = Callable[[str, str, core.Device], bool]
 """Expression, driver, device."""
 
@@ -84,14 +86,6 @@ class Selectors:
         return known
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """A device for an alternative of a request."""
-
-    need: Need
-    offer: Offer
-
-
 @dataclass(slots=True)
 class _Constraint:
     """What the picks of one claim must have in common, or (``distinct``) must not."""
@@ -118,7 +112,7 @@ def allocate(
     claims: Sequence[ClaimNeeds],
     node: str,
     pools: Sequence[Pool],
-    is_taken: IsTaken,
+    taken: Taken,
     selectors: Selectors,
     steps: Steps | None = None,
 ) -> list[core.DeviceAllocation] | None:
@@ -128,12 +122,12 @@ def allocate(
         BadClaim: a claim cannot be evaluated, or nothing is left but devices for which an expression cannot.
         OutOfSteps: the search was given up.
     """
-    search = _Search(claims, pools, is_taken, selectors, steps or Steps())
+    search = _Search(claims, pools, taken, selectors, steps or Steps())
     if not search.run():
         if search.broken is not None:
             raise search.broken
         return None
-    return [_allocation(needs, picks, node) for needs, picks in zip(claims, search.picks, strict=True)]
+    return [allocation_of(needs, picks, node) for needs, picks in zip(claims, search.picks, strict=True)]
 
 
 class _Search:
@@ -141,18 +135,18 @@ class _Search:
         self,
         claims: Sequence[ClaimNeeds],
         pools: Sequence[Pool],
-        is_taken: IsTaken,
+        taken: Taken,
         selectors: Selectors,
         steps: Steps,
     ) -> None:
         self._claims = claims
         self._pools = pools
-        self._is_taken = is_taken
+        self._taken = taken
         self._selectors = selectors
         self._steps = steps
         self._constraints = [list(_constraints_of(needs)) for needs in claims]
         self._choices: dict[tuple[int, str], list[Offer]] = {}
-        self._used: set[DeviceId] = set()
+        self._own = Taken({offer.id: offer.draws for pool in pools for offer in pool.offers if offer.draws})
         self.picks: list[list[Pick]] = [[] for _ in claims]
         self.broken: BadClaim | None = None
         """The first expression that failed: such a device is passed over, as long as there are others."""
@@ -170,7 +164,7 @@ class _Search:
 
     @staticmethod
     def _enough(need: Need, offers: Sequence[Offer]) -> bool:
-        return len(offers) >= max(need.count, 1)
+        return len(offers) >= (1 if _are_shared(offers) else max(need.count, 1))
 
     # The levels of the search: each goes on with the next, and says whether everything from there on worked out.
 
@@ -192,37 +186,38 @@ class _Search:
     def _device(self, index: int, position: int, need: Need, offers: list[Offer], start: int, missing: int) -> bool:
         if not missing:
             return self._request(index, position + 1)
-        for at in range(start, len(offers) - missing + 1):
+        for at in range(start, len(offers) if _are_shared(offers) else len(offers) - missing + 1):
             self._steps.take()
-            offer = offers[at]
+            offer, share = offers[at], _share(need, offers[at])
             concerned = [each for each in self._constraints[index] if each.concerns(need)]
             values = [attribute_of(offer, each.attribute) for each in concerned]
-            if self._is_used(index, need, offer) or not all(map(_Constraint.admits, concerned, values)):
+            if not self._is_free(index, need, offer, share) or not all(map(_Constraint.admits, concerned, values)):
                 continue
-            self._pick(index, need, offer, concerned)
-            if self._device(index, position, need, offers, at + 1, missing - 1):
+            self._pick(index, Pick(need, offer, share), concerned)
+            again = need.count and share is not None
+            if self._device(index, position, need, offers, at if again else at + 1, missing - 1):
                 return True
             self._unpick(index, concerned)
         return False
 
-    def _is_used(self, index: int, need: Need, offer: Offer) -> bool:
+    def _is_free(self, index: int, need: Need, offer: Offer, share: Consumption | None) -> bool:
         if need.admin:
-            return any(pick.offer.id == offer.id for pick in self.picks[index])
-        return offer.id in self._used
+            return all(pick.offer.id != offer.id for pick in self.picks[index])
+        return is_free(offer.id, offer.draws, share, offer.device.capacity, (self._taken, self._own))
 
-    def _pick(self, index: int, need: Need, offer: Offer, concerned: Iterable[_Constraint]) -> None:
-        self.picks[index].append(Pick(need, offer))
-        if not need.admin:
-            self._used.add(offer.id)
+    def _pick(self, index: int, pick: Pick, concerned: Iterable[_Constraint]) -> None:
+        self.picks[index].append(pick)
+        if not pick.need.admin:
+            self._own.take(pick.offer.id, pick.share)
         for constraint in concerned:
-            value = attribute_of(offer, constraint.attribute)
+            value = attribute_of(pick.offer, constraint.attribute)
             assert value is not None
             constraint.values.append(value)
 
     def _unpick(self, index: int, concerned: Iterable[_Constraint]) -> None:
         pick = self.picks[index].pop()
         if not pick.need.admin:
-            self._used.discard(pick.offer.id)
+            self._own.give_back(pick.offer.id, pick.share)
         for constraint in concerned:
             constraint.values.pop()
 
@@ -243,13 +238,13 @@ class _Search:
             if pool.usable:
                 for offer in pool.offers:
                     self._steps.take()
-                    if need.admin or not self._is_taken(offer.id):
+                    if need.admin or self._is_left(need, offer):
                         try:
                             suits = self._suits(need, offer)
                         except BadClaim as error:
                             self.broken = self.broken or error
                             continue
-                        if suits:
+                        if suits and is_tolerated(offer.taints, need.tolerations):
                             yield offer
 
     def _every(self, need: Need, claim: str) -> list[Offer]:
@@ -260,18 +255,35 @@ class _Search:
                 where = f"claim {claim}, request {need.name}"
                 raise BadClaim(f"{where}: asks for all devices, but resource pool {pool.driver}/{pool.name} is {state}")
             found += [offer for offer in pool.offers if self._suits(need, offer)]
-        if not need.admin and any(self._is_taken(offer.id) for offer in found):
+        if any(not is_tolerated(offer.taints, need.tolerations) for offer in found):
+            return []
+        if not need.admin and not all(self._is_left(need, offer) for offer in found):
             return []
         return found
+
+    def _is_left(self, need: Need, offer: Offer) -> bool:
+        """Whether others leave enough of a device, this claim's own picks apart."""
+        return is_free(offer.id, offer.draws, _share(need, offer), offer.device.capacity, (self._taken,))
 
     def _suits(self, need: Need, offer: Offer) -> bool:
         return self._selectors.admit(need, offer) and _has_capacity(need, offer)
 
 
+def _are_shared(offers: Iterable[Offer]) -> bool:
+    return any(offer.shared for offer in offers)
+
+
+def _share(need: Need, offer: Offer) -> Consumption | None:
+    """What a request takes of a device; None when it takes it whole, or only looks at it."""
+    return consumption(offer.device, need.capacity) if offer.shared and not need.admin else None
+
+
 def _has_capacity(need: Need, offer: Offer) -> bool:
+    if offer.shared and not need.admin:
+        return _share(need, offer) is not None
     for name, amount in need.capacity.items():
         present = offer.device.capacity.get(name)
-        if present is None or quantities.parse(str(present.value)) < quantities.parse(str(amount)):
+        if present is None or amount_of(present.value) < amount_of(amount):
             return False
     return True
 
@@ -294,55 +306,3 @@ def attribute_of(offer: Offer, name: str) -> tuple[str, object] | None:
                 if value is not None:
                     return kind, value
     return None
-
-
-# -- the result ----------------------------------------------------------------------------------------------------
-
-
-def _allocation(needs: ClaimNeeds, picks: Sequence[Pick], node: str) -> core.DeviceAllocation:
-    results = tuple(
-        core.AllocatedDevice(
-            request=pick.need.name,
-            driver=pick.offer.id.driver,
-            pool=pick.offer.id.pool,
-            device=pick.offer.id.name,
-            admin_access=True if pick.need.admin else None,
-        )
-        for pick in picks
-    )
-    return core.DeviceAllocation(
-        devices=core.DeviceResults(results=results, config=tuple(_configuration(needs, picks))),
-        node_selector=_node_selector(picks, node),
-    )
-
-
-def _configuration(needs: ClaimNeeds, picks: Sequence[Pick]) -> Iterator[core.AllocatedConfiguration]:
-    """Configuration of the classes that were chosen, for their requests, then that of the claim."""
-    chosen = dict.fromkeys(pick.need.name for pick in picks)
-    classes = {pick.need.name: pick.need.class_ for pick in picks}
-    for name in chosen:
-        for config in classes[name].spec.config:
-            yield core.AllocatedConfiguration(source="FromClass", requests=(name,), opaque=config.opaque)
-    requests = {name.partition("/")[0] for name in chosen}
-    for config in needs.claim.spec.devices.config:
-        named = tuple(name for name in config.requests if name in chosen or name in requests)
-        if named or not config.requests:
-            yield core.AllocatedConfiguration(source="FromClaim", requests=named, opaque=config.opaque)
-
-
-def _node_selector(picks: Sequence[Pick], node: str) -> core.NodeSelector | None:
-    """Where the devices can be used: on the node if one of them is local, else where all can be reached."""
-    if any(pick.offer.slice.node_name for pick in picks):
-        here = core.Requirement(key=NAME_FIELD, operator="In", values=(node,))
-        return core.NodeSelector(node_selector_terms=(core.NodeSelectorTerm(match_fields=(here,)),))
-    expressions: dict[core.Requirement, None] = {}
-    fields: dict[core.Requirement, None] = {}
-    for pick in picks:
-        selector = pick.offer.slice.node_selector
-        for term in selector.node_selector_terms if selector is not None else ():
-            expressions.update(dict.fromkeys(term.match_expressions))
-            fields.update(dict.fromkeys(term.match_fields))
-    if not expressions and not fields:
-        return None
-    term = core.NodeSelectorTerm(match_expressions=tuple(expressions), match_fields=tuple(fields))
-    return core.NodeSelector(node_selector_terms=(term,))

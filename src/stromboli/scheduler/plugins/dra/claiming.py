@@ -23,8 +23,11 @@ from stromboli.scheduler.core.plugin import PlacementRefused, Refusals
 from stromboli.scheduler.core.reasons import Code, Reason
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins.dra.allocator import STEPS_PER_SECOND, OutOfSteps, Selectors, Steps, allocate
-from stromboli.scheduler.plugins.dra.inventory import DeviceId, Inventory
+from stromboli.scheduler.plugins.dra.features import Features, features_of
+from stromboli.scheduler.plugins.dra.inventory import Inventory
 from stromboli.scheduler.plugins.dra.requests import BadClaim, ClaimNeeds, missing_class, needs_of
+from stromboli.scheduler.plugins.dra.tainting import TaintRules
+from stromboli.scheduler.plugins.dra.taking import Taken, uses
 from stromboli.scheduler.plugins.promises import Holder, Promises
 
 if TYPE_CHECKING:
@@ -65,10 +68,11 @@ class PodClaims:
 class _Facts:
     """What is read of slices and claims, kept from cycle to cycle until some of them change."""
 
-    versions: tuple[int, int]
+    versions: tuple[object, int]
+    """Of what is offered, and of claims."""
     inventory: Inventory
     selectors: Selectors
-    allocated: frozenset[DeviceId]
+    allocated: Taken
 
 
 @dataclass(slots=True)
@@ -92,7 +96,8 @@ class DeviceClaims:
     searches: int = 0
     """How often the allocator was asked."""
     _promises: Promises[core.DeviceAllocation] = field(init=False)
-    _taken: set[DeviceId] | None = None
+    _features: Features = field(init=False)
+    _taken: Taken | None = None
     _stamps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _pods: dict[int, tuple[int, PodClaims]] = field(default_factory=dict)
     _answers: dict[bytes, _Answers] = field(default_factory=dict)
@@ -100,6 +105,7 @@ class DeviceClaims:
 
     def __post_init__(self) -> None:
         self._promises = promises_of(self.view)
+        self._features = features_of(self.view)
         self._stamps = np.zeros(self.view.nodes.count, dtype=np.int64)
 
     # Questions
@@ -127,7 +133,7 @@ class DeviceClaims:
         """Rows where an allocated claim cannot be used, or the others cannot be allocated."""
         try:
             claims = self._claims(task)
-            needs = [needs_of(claim, self._class) for claim in claims.open]
+            needs = [needs_of(claim, self._class, self._features) for claim in claims.open]
         except (ClaimProblem, BadClaim) as problem:
             code = Code.ERROR if isinstance(problem, BadClaim) else Code.UNRESOLVABLE
             return np.full(len(rows), self._reason(Reason(str(problem), code)), dtype=np.uint8)
@@ -175,7 +181,7 @@ class DeviceClaims:
         self.searches += 1
         facts = self._facts()
         pools, taken = facts.inventory.pools(node.resource), self._devices_taken()
-        return allocate(needs, node.name, pools, taken.__contains__, facts.selectors, steps)
+        return allocate(needs, node.name, pools, taken, facts.selectors, steps)
 
     def _shortage(self, node: Node) -> Reason:
         pools = self._facts().inventory.pools(node.resource) if node.resource is not None else ()
@@ -198,7 +204,7 @@ class DeviceClaims:
             return
         try:
             claims = self._claims(task)
-            needs = [needs_of(claim, self._class) for claim in claims.open]
+            needs = [needs_of(claim, self._class, self._features) for claim in claims.open]
             found = self._allocate(needs, node, Steps(self.limit)) if needs else []
             for claim, _ in claims.allocated:
                 self._check_use(claim, task)
@@ -238,19 +244,17 @@ class DeviceClaims:
         return BindExtension(devices=grants) if grants else None
 
     def _take(self, allocation: core.DeviceAllocation) -> None:
-        devices = _devices(allocation)
-        self._devices_taken().update(devices)
-        self._changed(devices)
+        self._devices_taken().add(allocation)
+        self._changed(allocation)
 
     def _give_back(self, allocation: core.DeviceAllocation) -> None:
-        devices = _devices(allocation)
-        self._devices_taken().difference_update(devices)
-        self._changed(devices)
+        self._devices_taken().remove(allocation)
+        self._changed(allocation)
 
-    def _changed(self, devices: Sequence[DeviceId]) -> None:
+    def _changed(self, allocation: core.DeviceAllocation) -> None:
         """Answers about nodes that can use these devices do not hold any more."""
         homes = self._facts().inventory.homes
-        names = {homes.get(device) for device in devices}
+        names = {homes.get(device) for device, _ in uses(allocation)}
         if None in names:
             self._stamps += 1
             return
@@ -299,25 +303,37 @@ class DeviceClaims:
 
     def _facts(self) -> _Facts:
         objects = self.view.objects
-        versions = (objects.version(core.ResourceSlice), objects.version(core.ResourceClaim))
+        offered = (
+            self._features,
+            objects.version(core.ResourceSlice),
+            # Rules may name classes.
+            (objects.version(core.DeviceTaintRule), objects.version(core.DeviceClass)) if self._features.taints else (),
+        )
+        versions = (offered, objects.version(core.ResourceClaim))
         facts = self.view.memory.get(_FACTS)
         if isinstance(facts, _Facts) and facts.versions == versions:
             return facts
-        if isinstance(facts, _Facts) and facts.versions[0] == versions[0]:
+        if isinstance(facts, _Facts) and facts.versions[0] == offered:
             inventory, selectors = facts.inventory, facts.selectors
         else:
-            inventory, selectors = Inventory(objects.all(core.ResourceSlice).values()), Selectors()
-        allocations = (claim.status.allocation for claim in objects.all(core.ResourceClaim).values())
-        allocated = frozenset(device for each in allocations if each is not None for device in _devices(each))
+            rules = TaintRules(objects.all(core.DeviceTaintRule).values(), self._class)
+            inventory = Inventory(objects.all(core.ResourceSlice).values(), self._features, rules)
+            selectors = Selectors()
+        allocated = Taken(inventory.draws)
+        for claim in objects.all(core.ResourceClaim).values():
+            if claim.status.allocation is not None:
+                allocated.add(claim.status.allocation)
         facts = self.view.memory[_FACTS] = _Facts(versions, inventory, selectors, allocated)
         return facts
 
-    def _devices_taken(self) -> set[DeviceId]:
-        """Devices that nobody else can have; worked out when first asked for."""
+    def _devices_taken(self) -> Taken:
+        """Devices that others have; worked out when first asked for."""
         if self._taken is None:
-            self._taken = set(self._facts().allocated)
-            for allocation in self._promises.values():
-                self._taken.update(_devices(allocation))
+            self._taken = self._facts().allocated.copy()
+            for (namespace, name), allocation in self._promises.items():
+                claim = self._claim(namespace, name)
+                if claim is None or claim.status.allocation is None:
+                    self._taken.add(allocation)
         return self._taken
 
 
@@ -362,12 +378,3 @@ def steps_of(seconds: object) -> int | None:
     """The limit that ``dynamicresources.filterTimeoutSeconds`` stands for: negative or absent the default, 0 none."""
     wanted = seconds if isinstance(seconds, int) and not isinstance(seconds, bool) and seconds >= 0 else DEFAULT_SECONDS
     return wanted * STEPS_PER_SECOND or None
-
-
-def _devices(allocation: core.DeviceAllocation) -> list[DeviceId]:
-    """Devices that the allocation has for itself: with administrative access it only looks at them."""
-    return [
-        DeviceId(result.driver, result.pool, result.device)
-        for result in allocation.devices.results
-        if not result.admin_access
-    ]

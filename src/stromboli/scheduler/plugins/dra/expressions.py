@@ -1,8 +1,9 @@
 """CEL selectors of devices, evaluated by the ``cel`` library.
 
-``device.driver``, ``device.attributes["domain"].name`` and ``device.capacity["domain"].name`` are there, a domain that
-the device has nothing of is an empty map. Of Kubernetes' own CEL libraries there are quantities (comparison, sign,
-conversion), semantic versions (comparison, parts) and ``cel.bind``. Anything else fails to evaluate and says so.
+``device.driver``, ``device.allowMultipleAllocations``, ``device.attributes["domain"].name`` and
+``device.capacity["domain"].name`` are there, a domain that the device has nothing of is an empty map. Of Kubernetes'
+own CEL libraries there are quantities (comparison, sign, conversion), semantic versions (comparison, parts) and
+``cel.bind``. Anything else fails to evaluate and says so.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def _device(driver: str, device: core.Device, domains: tuple[str, ...]) -> dict[
     for name, amount in device.capacity.items():
         domain, own = qualified(name, driver)
         capacity.setdefault(domain, {})[own] = _quantity(amount.value)
-    return {"driver": driver, "attributes": attributes, "capacity": capacity}
+    shared = device.allow_multiple_allocations
+    return {"driver": driver, "attributes": attributes, "capacity": capacity, "allowMultipleAllocations": shared}
 
 
 def qualified(name: str, driver: str) -> tuple[str, str]:

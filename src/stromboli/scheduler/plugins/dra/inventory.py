@@ -1,7 +1,7 @@
 """The devices that drivers publish, and which of them a node can use (spec 06 section 17.10).
 
 A pool is all slices of one driver and pool name of the newest generation. Pools with slices missing or with two devices
-of one name cannot be picked from. Devices that share counters with others cannot be accounted for and are left out.
+of one name cannot be picked from. Devices that need a feature that is off are left out.
 """
 
 from __future__ import annotations
@@ -9,30 +9,36 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from stromboli.api import selectors
+from stromboli.scheduler.plugins.dra.features import Features
+from stromboli.scheduler.plugins.dra.sharing import amount_of
+from stromboli.scheduler.plugins.dra.tainting import TaintRules, Taints
+from stromboli.scheduler.plugins.dra.taking import CounterId, DeviceId, Draw, Draws
 
 if TYPE_CHECKING:
     from stromboli.api import core
 
-
-class DeviceId(NamedTuple):
-    """Identity of a device in the cluster."""
-
-    driver: str
-    pool: str
-    name: str
+Place: TypeAlias = "core.ResourceSliceSpec | core.Device"
+"""What says from which nodes a device can be used."""
+NO_RULES = TaintRules((), lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offer:
-    """A device, with the slice that says from where it can be used."""
+    """A device, with what says from where it can be used."""
 
     id: DeviceId
     device: core.Device
-    slice: core.ResourceSliceSpec
+    place: Place
+    shared: bool = False
+    """Whether several claims can have it at once."""
+    draws: tuple[Draw, ...] = ()
+    taints: Taints = ()
+    """Those that keep away requests that do not tolerate them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,20 +67,42 @@ class _Source:
     incomplete: bool
     invalid: str
 
+    def devices(self) -> Iterator[tuple[DeviceId, core.Device, Place, int]]:
+        """Every device with its place and the number of its slice."""
+        for index, spec in enumerate(self.slices):
+            for device in spec.devices:
+                place = device if spec.per_device_node_selection else spec
+                yield DeviceId(self.driver, self.name, device.name), device, place, index
+
+    def places(self) -> Iterator[Place]:
+        """Everything that says from where something of the pool can be used."""
+        for spec in self.slices:
+            yield from spec.devices if spec.per_device_node_selection else (spec,)
+
+    @property
+    def homes(self) -> set[str]:
+        """Nodes of its devices; empty for those that are not of one node alone."""
+        return {place.node_name for place in self.places()}
+
 
 class Inventory:
     """All pools, and per node what it can use of them."""
 
-    def __init__(self, slices: Iterable[core.ResourceSlice]) -> None:
-        self._sources = list(_sources(slices))
+    def __init__(
+        self,
+        slices: Iterable[core.ResourceSlice],
+        features: Features = Features(),  # noqa: B008 - immutable
+        rules: TaintRules = NO_RULES,
+    ) -> None:
+        self._features = features
+        self._rules = rules
+        known = (each for each in slices if features.partitions or not each.spec.per_device_node_selection)
+        self._sources = list(_sources(known))
         self._everywhere: list[_Source] = []
         self._by_node: defaultdict[str, list[_Source]] = defaultdict(list)
         for source in self._sources:
-            homes = {spec.node_name for spec in source.slices if spec.node_name}
-            for home in homes:
-                self._by_node[home].append(source)
-            if any(not spec.node_name for spec in source.slices):
-                self._everywhere.append(source)
+            for home in source.homes:
+                (self._by_node[home] if home else self._everywhere).append(source)
         self._pools: dict[str, tuple[Pool, ...]] = {}
 
     def pools(self, node: core.Node) -> tuple[Pool, ...]:
@@ -84,34 +112,50 @@ class Inventory:
             known = self._pools[node.name] = tuple(self._of(node))
         return known
 
-    def has_shared(self, node: core.Node) -> bool:
-        """Whether some of what the node can use, others can use as well."""
-        return any(not offer.slice.node_name for pool in self.pools(node) for offer in pool.offers)
-
     @cached_property
     def homes(self) -> Mapping[DeviceId, str]:
-        """The node of each device that is local to one; it is absent for all others."""
+        """The node of each device about which nobody else cares: local to one, as all that it shares counters with."""
         return {
-            DeviceId(source.driver, source.name, device.name): spec.node_name
+            id_: place.node_name
             for source in self._sources
-            for spec in source.slices
-            if spec.node_name
-            for device in spec.devices
+            for alone in [len(source.homes) == 1]
+            for id_, _, place, _ in source.devices()
+            if place.node_name and (alone or id_ not in self.draws)
+        }
+
+    @cached_property
+    def draws(self) -> Draws:
+        """What devices take of counters that they share."""
+        if not self._features.partitions:
+            return {}
+        return {
+            id_: tuple(_draws(source, device, index))
+            for source in self._sources
+            for id_, device, _, index in source.devices()
+            if device.consumes_counters
         }
 
     def _of(self, node: core.Node) -> Iterator[Pool]:
         sources = {(source.driver, source.name): source for source in self._everywhere}
         sources |= {(source.driver, source.name): source for source in self._by_node.get(node.name, ())}
         for _, source in sorted(sources.items()):
-            reached = [spec for spec in source.slices if _reaches(spec, node)]
-            if reached:
+            if any(_reaches(place, node) for place in source.places()):
                 offers = tuple(
-                    Offer(DeviceId(source.driver, source.name, device.name), device, spec)
-                    for spec in reached
-                    for device in spec.devices
-                    if not device.consumes_counters
+                    self._offer(id_, device, place)
+                    for id_, device, place, _ in source.devices()
+                    if _reaches(place, node) and (self._features.partitions or not device.consumes_counters)
                 )
                 yield Pool(source.driver, source.name, offers, source.incomplete, source.invalid)
+
+    def _offer(self, id_: DeviceId, device: core.Device, place: Place) -> Offer:
+        return Offer(
+            id_,
+            device,
+            place,
+            shared=self._features.shares and device.allow_multiple_allocations,
+            draws=self.draws.get(id_, ()),
+            taints=self._rules.taints(id_, device) if self._features.taints else (),
+        )
 
 
 def _sources(slices: Iterable[core.ResourceSlice]) -> Iterator[_Source]:
@@ -136,9 +180,28 @@ def _duplicate(driver: str, name: str, specs: Iterable[core.ResourceSliceSpec]) 
     return ""
 
 
-def _reaches(spec: core.ResourceSliceSpec, node: core.Node) -> bool:
-    if spec.node_name:
-        return spec.node_name == node.name
-    if spec.all_nodes:
+def _draws(source: _Source, device: core.Device, index: int) -> Iterator[Draw]:
+    """A counter set is one of the device's own slice, or of another slice of the pool; unknown ones hold nothing."""
+    for consumed in device.consumes_counters:
+        at, limits = _counter_set(source, consumed.counter_set, index)
+        for name, counter in consumed.counters.items():
+            limit = limits.get(name)
+            key = CounterId(source.driver, source.name, at, consumed.counter_set, name)
+            yield Draw(key, amount_of(counter.value), Fraction(0) if limit is None else amount_of(limit.value))
+
+
+def _counter_set(source: _Source, name: str, index: int) -> tuple[int, Mapping[str, core.Counter]]:
+    order = [index, *(at for at in range(len(source.slices)) if at != index)]
+    for at in order:
+        for counters in source.slices[at].shared_counters:
+            if counters.name == name:
+                return at, counters.counters
+    return index, {}
+
+
+def _reaches(place: Place, node: core.Node) -> bool:
+    if place.node_name:
+        return place.node_name == node.name
+    if place.all_nodes:
         return True
-    return spec.node_selector is not None and selectors.matches_node_selector(spec.node_selector, node)
+    return place.node_selector is not None and selectors.matches_node_selector(place.node_selector, node)

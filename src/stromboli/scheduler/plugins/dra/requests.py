@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from stromboli.scheduler.plugins.dra.features import Features
+
 if TYPE_CHECKING:
     from stromboli.api import core
 
@@ -34,6 +36,7 @@ class Need:
     """0: all that match, at least one."""
     admin: bool
     capacity: core.ResourceList
+    tolerations: tuple[core.Toleration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,11 @@ def missing_class(claim: core.ResourceClaim, classes: Classes) -> str | None:
     return None
 
 
-def needs_of(claim: core.ResourceClaim, classes: Classes) -> ClaimNeeds:
+def needs_of(claim: core.ResourceClaim, classes: Classes, features: Features = Features()) -> ClaimNeeds:  # noqa: B008
     """What a claim asks for. Raises BadClaim."""
     key = f"{claim.namespace}/{claim.name}"
+    for request in claim.spec.devices.requests:
+        _check_features(key, request, features)
     for index, constraint in enumerate(claim.spec.devices.constraints):
         if constraint.match_attribute is None and constraint.distinct_attribute is None:
             raise BadClaim(f"claim {key}, constraint #{index}: empty constraint (unsupported constraint type?)")
@@ -73,6 +78,14 @@ def needs_of(claim: core.ResourceClaim, classes: Classes) -> ClaimNeeds:
     if least > MOST_RESULTS:
         raise BadClaim(f"claim {key}: number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}")
     return ClaimNeeds(claim, requests)
+
+
+def _check_features(key: str, request: core.DeviceRequest, features: Features) -> None:
+    """Raises BadClaim when a request needs what is off: to serve it otherwise would not be what it asks for."""
+    if request.first_available and not features.alternatives:
+        raise BadClaim(f"claim {key}, request {request.name}: has alternatives, and DRAPrioritizedList is off")
+    if request.exactly is not None and request.exactly.admin_access and not features.admin_access:
+        raise BadClaim(f"claim {key}, request {request.name}: wants admin access, and DRAAdminAccess is off")
 
 
 Wanted: TypeAlias = "core.ExactDeviceRequest | core.DeviceSubRequest"
@@ -101,6 +114,7 @@ def _needs(key: str, request: core.DeviceRequest, classes: Classes) -> Iterator[
             count=_count(key, name, wanted),
             admin=request.exactly is not None and request.exactly.admin_access,
             capacity=wanted.capacity.requests if wanted.capacity is not None else {},
+            tolerations=wanted.tolerations,
         )
 
 
