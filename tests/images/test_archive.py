@@ -79,6 +79,17 @@ def test_docker_finds_the_same_layers_under_the_reference(image: Path) -> None:
     assert config["created"] == "2023-11-14T22:13:20Z"
 
 
+def test_another_image_has_settings_of_its_own(tmp_path: Path) -> None:
+    settings = {"Cmd": ["sleep", "1"]}
+    target = tmp_path / "image.tar"
+    archive.write(_root(tmp_path / "root"), REFERENCE, "1.0", "amd64", 0, target, config=settings)
+    with tarfile.open(target) as files:
+        (entry,) = json.load(_open(files, "manifest.json"))
+        config = json.load(_open(files, entry["Config"]))["config"]
+    assert config["Cmd"] == ["sleep", "1"]
+    assert "User" not in config
+
+
 def test_containerd_finds_the_name(image: Path) -> None:
     with tarfile.open(image) as files:
         (manifest,) = json.load(_open(files, "index.json"))["manifests"]
