@@ -250,7 +250,8 @@ async def _bodies(client: Client) -> list[bytes]:
     for number in range(JOBS):
         wire = await client.create(kinds.JOBS, job(f"job-{number}", PODS_OF_A_JOB))
         one = Job.from_wire(wire)
-        made += [json.encode(pods.build(one, one.spec.tasks[0], index)) for index in range(PODS_OF_A_JOB)]
+        maker = pods.PodMaker(one, one.spec.tasks[0])
+        made += [json.encode(maker.make(index)) for index in range(PODS_OF_A_JOB)]
     return made
 
 

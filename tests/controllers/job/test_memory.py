@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from stromboli.api import kinds
-from stromboli.api.batch import Job
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import pods
 from stromboli.controllers.job.inbox import MOST_PER_JOB, Inbox
 from stromboli.controllers.job.ledger import Created, Ledger
 from stromboli.controllers.job.observing import Observer
@@ -13,7 +11,7 @@ from stromboli.controllers.job.policies import Occurrence
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
-from tests.controllers.building import UID, job
+from tests.controllers.building import UID, job, member
 from tests.controllers.stage import stage
 
 KEY = ("default", "job1")
@@ -59,17 +57,11 @@ def test_the_newer_of_cache_and_own_write_counts() -> None:
     assert len(ledger) == 0
 
 
-def own_pod(model: Job, uid: str) -> JsonObject:
-    pod = pods.build(model, model.spec.tasks[0], 0)
-    pod["metadata"]["uid"] = uid
-    return pod
-
-
 async def test_a_created_pod_is_believed_in_for_a_while() -> None:
     async with FakeApiServer() as server, await server.client() as client:
         model = job().task("worker", 1).model()
         observer, memory = Observer(SharedInformers(client)), Ledger().of(UID)
-        memory.created["job1-worker-0"] = Created(own_pod(model, "new"), until=100.0)
+        memory.created["job1-worker-0"] = Created(member("worker", 0, uid="new"), until=100.0)
         assert [one.uid for one in observer.observe(model, memory, 99.0).members] == ["new"]
         assert observer.observe(model, memory, 100.0).members == ()
         assert memory.created == {}

@@ -28,7 +28,7 @@ def decorated(builder: JobBuilder, index: int = 0, task: str | None = None) -> J
     """The pod of a replica (of the first task unless named) with all plugins of the job applied."""
     model = builder.model()
     spec = next(one for one in model.spec.tasks if task in (None, one.name))
-    pod = pods.build(model, spec, index)
+    pod = pods.PodMaker(model, spec).make(index)
     for plugin in plugins.configured(model):
         plugin.decorate(pod, Replica(model, spec, index))
     return pod

@@ -12,7 +12,7 @@ from tests.controllers.building import CREATED, UID, JobBuilder, job
 
 def build(builder: JobBuilder, index: int = 0, **options: bool) -> dict[str, Any]:
     model = builder.model()
-    return pods.build(model, model.spec.tasks[0], index, **options)
+    return pods.PodMaker(model, model.spec.tasks[0], **options).make(index)
 
 
 def templated(**spec: object) -> dict[str, object]:
@@ -107,9 +107,9 @@ def test_building_twice_gives_the_same_pod_and_leaves_the_job_alone() -> None:
     volumes = [{"volumeClaimName": "pvc-1", "mountPath": "/data"}]
     model = job().task("t", 2).spec(volumes=volumes).model()
     before = model.to_wire()
-    first, again = (pods.build(model, model.spec.tasks[0], 0) for _ in range(2))
+    first, again = (pods.PodMaker(model, model.spec.tasks[0]).make(0) for _ in range(2))
     assert first == again
-    assert first["spec"]["volumes"] != pods.build(model, model.spec.tasks[0], 1)["spec"]["volumes"]
+    assert first["spec"]["volumes"] != pods.PodMaker(model, model.spec.tasks[0]).make(1)["spec"]["volumes"]
     assert model.to_wire() == before
 
 
@@ -120,7 +120,7 @@ def test_partitions(size: int | None, index: int, want: str | None) -> None:
     fields: dict[str, Any] = {} if size is None else {"partitionPolicy": {"totalPartitions": 1, "partitionSize": size}}
     model = job().task("t", 1, **fields).model()
     assert pods.partition_id(model.spec.tasks[0], index) == want
-    labels = pods.build(model, model.spec.tasks[0], index)["metadata"]["labels"]
+    labels = pods.PodMaker(model, model.spec.tasks[0]).make(index)["metadata"]["labels"]
     assert labels.get("volcano.sh/partition-id") == want
 
 

@@ -56,7 +56,13 @@ class ColocationController:
         await self._controller.run()
 
     def _pod_seen(self, pod: Pod) -> None:
-        self._controller.queue.add_after(pod.key, self._delay)
+        """Most pods have nothing to do with colocation, and are not looked at again."""
+        if self._changes(pod):
+            self._controller.queue.add_after(pod.key, self._delay)
+
+    def _changes(self, pod: Pod) -> JsonObject:
+        configurations = self._configurations.store.by_index(BY_NAMESPACE, pod.namespace)
+        return choosing.changes(pod, choosing.choose(configurations, pod.metadata.labels))
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         before, after = (one.metadata for one in (old, new))
@@ -79,8 +85,7 @@ class ColocationController:
         pod = self._pods.store.get(key)
         if pod is None or pod.deleting:
             return None
-        configurations = self._configurations.store.by_index(BY_NAMESPACE, pod.namespace)
-        changes = choosing.changes(pod, choosing.choose(configurations, pod.metadata.labels))
+        changes = self._changes(pod)
         if not changes:
             return None
         patch = {"metadata": {"uid": pod.uid, "annotations": changes}}

@@ -1,9 +1,10 @@
-"""The job controller: from what changes in the cluster to keys, and from a key to one pass over a job.
+"""The job controller: from a key to one pass over a job.
 
-The pass itself is three steps: observe (:mod:`.observing`), plan (:mod:`.planning`), execute (:mod:`.executing`). What
-is here is the wiring, and what happens when a pass fails: the owner is told, what was about to be done is remembered,
-and a job that cannot be brought forward by its own fault is terminated after ``max_requeue`` attempts (spec 02 section
-5.4). Faults of the cluster (no answer, conflicts, quotas) are retried for as long as it takes.
+What asks for a pass is told by :mod:`.listening`. The pass is three steps: observe (:mod:`.observing`), plan
+(:mod:`.planning`), execute (:mod:`.executing`). What is here is the wiring, and what happens when a pass fails: the
+owner is told, what was about to be done is remembered, and a job that cannot be brought forward by its own fault is
+terminated after ``max_requeue`` attempts (spec 02 section 5.4). Faults of the cluster (no answer, conflicts, quotas)
+are retried for as long as it takes.
 """
 
 from __future__ import annotations
@@ -14,24 +15,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stromboli.api import kinds, names
+from stromboli.api import kinds
 from stromboli.api.batch import Job
-from stromboli.api.core import Pod, PodGroup, Queue
-from stromboli.api.phases import JobAction, JobEvent
+from stromboli.api.phases import JobAction
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job import indexes, policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
-from stromboli.controllers.job.deciding import Decision, TimerKey, about, decide
-from stromboli.controllers.job.executing import CreationFailed, Executor, RemovalFailed
+from stromboli.controllers.job.deciding import Decision, TimerKey, decide
+from stromboli.controllers.job.executing import Executor
 from stromboli.controllers.job.executing import Observer as Numbers
 from stromboli.controllers.job.inbox import Inbox
 from stromboli.controllers.job.ledger import Ledger
-from stromboli.controllers.job.members import job_of, member_of
+from stromboli.controllers.job.listening import Listener, queue_of
 from stromboli.controllers.job.observed import Observed
-from stromboli.controllers.job.observing import BY_QUEUE, Observer
+from stromboli.controllers.job.observing import Observer
 from stromboli.controllers.job.planning import operations_for
 from stromboli.controllers.job.policies import Occurrence
-from stromboli.controllers.job.refusals import Refused, Unrecoverable
+from stromboli.controllers.job.refusals import CreationFailed, Refused, RemovalFailed, Unrecoverable
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
@@ -47,8 +47,6 @@ from stromboli.kube.stores import Key
 log = logging.getLogger(__name__)
 
 NAME = "job-controller"
-COUNTING_DELAY = 0.05
-"""Seconds by which a pod that has come to run may be counted late, so that a gang that starts is counted once."""
 SYNC_TIMEOUT = 600.0
 """Seconds to wait for the first listings; longer means that a CRD is missing or the server is gone."""
 
@@ -76,14 +74,13 @@ class JobController:
         self._timers: dict[str, Mapping[TimerKey, float]] = {}
         self._failures: dict[str, int] = {}
         self._jobs = informers.plain(kinds.JOBS)
-        self._jobs.store.add_index(BY_QUEUE, _queue_of)
         self._observer = Observer(informers, priority_classes=priority_classes)
         self._executor = Executor(client, self._ledger, events, numbers, clock)
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
         )
         self._commands = self._command_controller(informers) if consume_commands else None
-        self._listen(informers)
+        Listener(informers, self._controller.queue, self._ledger, self._inbox, self._forget)
         self._needed: list[Informer[Any]] = [
             self._jobs,
             informers.pods,
@@ -106,15 +103,7 @@ class JobController:
         """Whether all caches are filled."""
         return all(informer.synced for informer in self._needed)
 
-    # -- from changes to keys ----------------------------------------------------------------------------------------
-
-    def _listen(self, informers: SharedInformers) -> None:
-        self._jobs.add_handler(on_add=self._job_seen, on_update=self._job_changed, on_delete=self._job_gone)
-        informers.pods.add_handler(on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_gone)
-        informers.pod_groups.add_handler(
-            on_add=self._group_seen, on_update=self._group_changed, on_delete=self._group_seen
-        )
-        informers.queues.add_handler(on_add=self._queue_seen, on_delete=self._queue_seen)
+    # -- what else asks for a pass -----------------------------------------------------------------------------------
 
     def _command_controller(self, informers: SharedInformers) -> Controller[Key]:
         commands = informers.plain(kinds.COMMANDS)
@@ -128,66 +117,11 @@ class JobController:
         self._inbox.report(key, occurrence)
         self._controller.enqueue(key)
 
-    def _job_seen(self, job: JsonObject) -> None:
-        self._controller.enqueue(json.key_of(job))
-
-    def _job_changed(self, old: JsonObject, new: JsonObject) -> None:
-        """Own writes of counters need no further pass; everything else does."""
-        if old.get("spec") != new.get("spec") or _state(old) != _state(new):
-            self._controller.enqueue(json.key_of(new))
-
-    def _job_gone(self, job: JsonObject) -> None:
+    def _forget(self, job: JsonObject) -> None:
         uid = json.uid_of(job)
-        self._ledger.forget(uid)
         self._timers.pop(uid, None)
         self._failures.pop(uid, None)
-        self._inbox.forget(json.key_of(job))
-        self._numbers.job_gone(*json.key_of(job), _queue_of(job)[0])
-
-    def _pod_seen(self, pod: Pod) -> None:
-        owner = job_of(pod)
-        if owner is None:
-            return
-        memory = self._ledger.known(owner[1])
-        created = memory.created.get(pod.name) if memory is not None else None
-        if memory is not None and created is not None and json.uid_of(created.pod) == pod.uid:
-            del memory.created[pod.name]
-        self._controller.enqueue((pod.namespace, owner[0]))
-
-    def _pod_changed(self, old: Pod, new: Pod) -> None:
-        """Changes that a job cannot see are skipped; those it only counts wait a moment for more of their kind."""
-        before, after = member_of(old), member_of(new)
-        if after is None or before == after:
-            return
-        if before is not None and after.phase == "Running" and before.phase == "Pending":
-            self._controller.queue.add_after((new.namespace, after.job_name), COUNTING_DELAY)
-        else:
-            self._pod_seen(new)
-
-    def _pod_gone(self, pod: Pod) -> None:
-        owner = job_of(pod)
-        if owner is None:
-            return
-        self._pod_seen(pod)
-        memory, member = self._ledger.known(owner[1]), member_of(pod)
-        removed_by_us = memory is not None and pod.uid in memory.removed
-        if memory is not None:
-            memory.removed.discard(pod.uid)
-        if member is not None and not member.marked and not removed_by_us:
-            self.report((pod.namespace, owner[0]), about(member, JobEvent.POD_EVICTED))
-
-    def _group_seen(self, group: PodGroup) -> None:
-        owner = next((one for one in group.metadata.owner_references if one.kind == kinds.JOBS.kind), None)
-        if owner is not None:
-            self._controller.enqueue((group.namespace, owner.name))
-
-    def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
-        if _news(old) != _news(new):
-            self._group_seen(new)
-
-    def _queue_seen(self, queue: Queue) -> None:
-        for job in self._jobs.store.by_index(BY_QUEUE, queue.name):
-            self._controller.enqueue(json.key_of(job))
+        self._numbers.job_gone(*json.key_of(job), queue_of(job)[0])
 
     # -- from a key to one pass --------------------------------------------------------------------------------------
 
@@ -324,18 +258,3 @@ def _check_sizes(job: Job) -> None:
             raise ValueError(
                 f"spec.tasks[{position}].replicas: {task.replicas} is too many, at most {indexes.LARGEST} are possible"
             )
-
-
-def _news(group: PodGroup) -> tuple[object, ...]:
-    """What of a PodGroup matters to its job; times and cycle numbers do not."""
-    told = [(one.type, one.status, one.reason) for one in group.status.conditions]
-    return group.status.phase, group.spec, group.deleting, told
-
-
-def _state(job: JsonObject) -> tuple[object, object]:
-    state = (job.get("status") or {}).get("state") or {}
-    return state.get("phase"), json.metadata(job).get("deletionTimestamp")
-
-
-def _queue_of(job: JsonObject) -> tuple[str, ...]:
-    return (str((job.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE),)

@@ -12,12 +12,12 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from stromboli.api import kinds, names
+from stromboli.api import core, kinds, names
 from stromboli.api.batch import Job
-from stromboli.api.core import timestamp
+from stromboli.api.core import Pod, timestamp
 from stromboli.controllers.job import pods, status
 from stromboli.controllers.job.ledger import LONGEST_LAG, Created, JobLedger, Ledger
-from stromboli.controllers.job.members import Member
+from stromboli.controllers.job.members import Member, member_of
 from stromboli.controllers.job.operations import (
     CreateClaim,
     CreatePodGroup,
@@ -33,12 +33,12 @@ from stromboli.controllers.job.operations import (
     WriteStatus,
 )
 from stromboli.controllers.job.plugins import Attachment
-from stromboli.controllers.job.refusals import Refused, Unrecoverable
+from stromboli.controllers.job.refusals import CreationFailed, Refused, RemovalFailed, Unrecoverable
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import AlreadyExists, ApiError, Forbidden, Invalid, KubeError, NotFound
+from stromboli.kube.errors import AlreadyExists, ApiError, Invalid, KubeError, MalformedAnswer, NotFound
 from stromboli.kube.events import Reference
 from stromboli.kube.json import JsonObject
 
@@ -47,8 +47,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PARALLEL_REQUESTS = 32
-NAMED_ERRORS = 5
-"""Errors that an Event quotes; more of the same help nobody."""
 
 
 class Observer(Protocol):
@@ -65,39 +63,6 @@ class Observer(Protocol):
     def job_gone(self, namespace: str, name: str, queue: str) -> None:
         """Forget the series of a job."""
         ...
-
-
-class CreationFailed(KubeError):
-    """Some pods could not be created; the others were."""
-
-    def __init__(self, errors: Sequence[Exception], tasks: int) -> None:
-        super().__init__(f"failed to create {len(errors)} pods of {tasks}")
-        self.errors = tuple(errors)
-
-    @property
-    def quoted(self) -> str:
-        """The errors, shortened."""
-        return quote(self.errors)
-
-    @property
-    def over_quota(self) -> bool:
-        """Whether nothing but a quota stands in the way, so that waiting helps."""
-        return all(isinstance(error, Forbidden) and "quota" in error.message for error in self.errors)
-
-
-class RemovalFailed(KubeError):
-    """Some pods could not be deleted; the others were."""
-
-    def __init__(self, errors: Sequence[Exception], total: int) -> None:
-        super().__init__(f"failed to kill {len(errors)} pods of {total}")
-        self.quoted = quote(errors)
-
-
-def quote(errors: Sequence[Exception]) -> str:
-    """``[first, second, ...]`` as Events carry it."""
-    shown = [str(error) for error in errors[:NAMED_ERRORS]]
-    more = [f"and {len(errors) - NAMED_ERRORS} more"] if len(errors) > NAMED_ERRORS else []
-    return f"[{', '.join([*shown, *more])}]"
 
 
 class Executor:
@@ -139,6 +104,7 @@ class _Pass:
         self._client, self._memory, self._events, self._observer = client, memory, events, observer
         self._clock = clock
         self._raw, self._job = raw, job
+        self._recorded = status.recorded(job)
         self._namespace = job.namespace
 
     async def perform(self, operation: Operation) -> None:
@@ -173,7 +139,7 @@ class _Pass:
         self._remember(await self._client.patch(kinds.JOBS, self._job.name, self._guarded(patch), self._namespace))
 
     async def _write_status(self, wanted: JsonObject) -> None:
-        patch = status.difference(status.recorded(self._job), wanted)
+        patch = status.difference(self._recorded, wanted)
         if not patch:
             return
         body = self._guarded({"status": patch})
@@ -184,8 +150,9 @@ class _Pass:
         if written is None:
             return  # the job is gone, and with it everything that could be said about it
         self._remember(written)
-        phase = str(wanted["state"]["phase"])
-        if phase != self._job.status.state.phase:
+        phase, before = (str((one.get("state") or {}).get("phase", "")) for one in (wanted, self._recorded))
+        self._recorded = wanted
+        if phase != before:
             self._observer.phase_entered(self._job, phase)
 
     def _guarded(self, patch: JsonObject) -> JsonObject:
@@ -250,7 +217,8 @@ class _Pass:
 
     async def _create_group(self, manifest: JsonObject) -> None:
         try:
-            await self._client.create(kinds.POD_GROUPS, manifest)
+            created = await self._client.create(kinds.POD_GROUPS, manifest)
+            self._memory.created_group = json.uid_of(created)
         except AlreadyExists:
             present = await self._client.get(kinds.POD_GROUPS, manifest["metadata"]["name"], self._namespace)
             if json.uid_of(present) in self._memory.removed_groups:
@@ -264,16 +232,14 @@ class _Pass:
             raise CreationFailed(errors, len(self._job.spec.tasks))
 
     async def _create_pod(self, manifest: JsonObject) -> None:
-        name = manifest["metadata"]["name"]
         try:
-            created = await self._client.create(kinds.PODS, manifest)
+            raw = await self._client.request("POST", kinds.PODS.path(self._namespace), body=manifest)
         except AlreadyExists as error:
-            await self._accept_present(name, error)
+            await self._accept_present(manifest["metadata"]["name"], error)
             return
-        self._note_created(name, created)
-        age = timestamp(json.metadata(created).get("creationTimestamp")) - timestamp(
-            json.metadata(self._raw).get("creationTimestamp")
-        )
+        created = _pod(raw)
+        self._note_created(created)
+        age = created.created - timestamp(self._job.metadata.creation_timestamp or "")
         self._observer.pod_created(max(0.0, age))
 
     async def _accept_present(self, name: str, error: AlreadyExists) -> None:
@@ -284,10 +250,12 @@ class _Pass:
         if _controller_uid(present) != self._job.uid:
             raise error
         if json.uid_of(present) not in self._memory.removed:
-            self._note_created(name, present)
+            self._note_created(core.from_builtins(Pod, present))
 
-    def _note_created(self, name: str, pod: JsonObject) -> None:
-        self._memory.created[name] = Created(pod, self._clock.monotonic() + LONGEST_LAG)
+    def _note_created(self, pod: Pod) -> None:
+        member = member_of(pod)
+        if member is not None:
+            self._memory.created[pod.name] = Created(member, self._clock.monotonic() + LONGEST_LAG)
 
     async def _remove_pods(self, members: tuple[Member, ...]) -> None:
         failed = await _each([one for one in members if not one.marked], self._mark)
@@ -307,20 +275,20 @@ class _Pass:
         self._memory.removed.add(member.uid)
 
 
-async def _each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> list[Exception]:
+async def _each(items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> list[Exception]:
     """Do ``work`` for every item, a bounded number at a time; the errors of those that failed."""
-    gate, errors = asyncio.Semaphore(PARALLEL_REQUESTS), list[Exception]()
+    waiting, errors = iter(items), list[Exception]()
 
-    async def one(item: T) -> None:
-        async with gate:
+    async def take() -> None:
+        for item in waiting:
             try:
                 await work(item)
             except KubeError as error:
                 errors.append(error)
 
     async with asyncio.TaskGroup() as tasks:
-        for item in items:
-            tasks.create_task(one(item))
+        for _ in range(min(PARALLEL_REQUESTS, len(items))):
+            tasks.create_task(take())
     return errors
 
 
@@ -330,6 +298,14 @@ async def _tolerating(error: type[ApiError], answer: Awaitable[JsonObject]) -> J
         return await answer
     except error:
         return None
+
+
+def _pod(raw: bytes) -> Pod:
+    """The pod in an answer."""
+    try:
+        return core.decode(Pod, raw)
+    except core.UndecodableObject as error:
+        raise MalformedAnswer(f"the server's answer is not a pod: {error}") from error
 
 
 def _controller_uid(obj: JsonObject) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stromboli.controllers.job.members import Member
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 
@@ -20,7 +21,7 @@ class Created:
     The limit is for a pod that came and went before its creation was noted: nothing would ever end the belief.
     """
 
-    pod: JsonObject
+    member: Member
     until: float
 
 
@@ -34,6 +35,8 @@ class JobLedger:
     """UIDs of pods that were deleted."""
     created: dict[str, Created] = field(default_factory=dict)
     """Pods that were created, by name."""
+    created_group: str = ""
+    """UID of the PodGroup that was created last."""
     removed_groups: set[str] = field(default_factory=set)
     """UIDs of PodGroups that were deleted."""
     kept: dict[tuple[str, str], JsonObject | None] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stromboli.api import core, kinds, names
+from stromboli.api import kinds, names
 from stromboli.api.batch import Job
 from stromboli.api.core import Pod, PodGroup
 from stromboli.controllers.informers import SharedInformers
@@ -55,9 +55,8 @@ class Observer:
         }
         memory.created = {name: one for name, one in memory.created.items() if one.until > moment}
         for created in memory.created.values():
-            member = member_of(core.from_builtins(Pod, created.pod))
-            if member is not None and member.uid not in memory.removed:
-                found.setdefault(member.uid, member)
+            if created.member.uid not in memory.removed:
+                found.setdefault(created.member.uid, created.member)
         return tuple(found.values())
 
     def _group(self, job: Job, memory: JobLedger) -> PodGroup | None:

@@ -145,7 +145,8 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> usage.Usage:
     """Usage of the gang's first ``minAvailable`` pods, tasks of higher priority first (spec 02 section 15)."""
     tasks = sorted(job.spec.tasks, key=lambda task: -_priority(task, priorities))
     taken = _taken(tasks, job.spec.min_available)
-    return usage.total((number, task_usage(task)) for task, number in zip(tasks, taken, strict=True))
+    parts = zip(taken, tasks, strict=True)
+    return usage.total((number, task_usage(task)) for number, task in parts if number)
 
 
 def task_usage(task: TaskSpec) -> usage.Usage:
@@ -154,8 +155,7 @@ def task_usage(task: TaskSpec) -> usage.Usage:
 
 
 def _priority(task: TaskSpec, priorities: Mapping[str, int]) -> int:
-    spec = pods.template_of(task).get("spec") or {}
-    return priorities.get(spec.get("priorityClassName") or "", 0)
+    return priorities.get(task.template.spec.priority_class_name or "", 0)
 
 
 def _taken(tasks: Sequence[TaskSpec], wanted: int) -> list[int]:

@@ -213,7 +213,8 @@ def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:
     )
     ordered = list(islice(missing, MOST_AT_ONCE - len(moves.created)))
     if ordered and view.queue is not None and dependencies.may_start(view, task):
-        moves.created += [_Order(name, _decorated(view, task, index)) for index in ordered]
+        maker = pods.PodMaker(view.job, task, forwarded=_forwarded(view))
+        moves.created += [_Order(name, _decorated(view, task, maker, index)) for index in ordered]
 
 
 def _expected(view: Observed, task: TaskSpec, member: Member) -> bool:
@@ -223,8 +224,8 @@ def _expected(view: Observed, task: TaskSpec, member: Member) -> bool:
     return index < task.replicas and member.name == names.job_pod_name(view.job.name, pods.task_name(task), index)
 
 
-def _decorated(view: Observed, task: TaskSpec, index: int) -> JsonObject:
-    pod = pods.build(view.job, task, index, forwarded=_forwarded(view))
+def _decorated(view: Observed, task: TaskSpec, maker: pods.PodMaker, index: int) -> JsonObject:
+    pod = maker.make(index)
     for plugin in view.plugins:
         try:
             plugin.decorate(pod, Replica(view.job, task, index))

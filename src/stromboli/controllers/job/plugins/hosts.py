@@ -9,9 +9,8 @@ from stromboli.controllers.job import pods
 
 def host(job: Job, task: TaskSpec, index: int) -> tuple[str, str]:
     """``(hostname, subdomain)`` of a replica: the template's, else made from the names of pod and job."""
-    spec = pods.template_of(task).get("spec") or {}
-    hostname = spec.get("hostname") or names.job_pod_name(job.name, pods.task_name(task), index)
-    return str(hostname), str(spec.get("subdomain") or job.name)
+    spec = task.template.spec
+    return spec.hostname or names.job_pod_name(job.name, pods.task_name(task), index), spec.subdomain or job.name
 
 
 def address(job: Job, task: TaskSpec, index: int) -> str:
@@ -21,9 +20,7 @@ def address(job: Job, task: TaskSpec, index: int) -> str:
 
 def replicas_with_hosts(task: TaskSpec) -> int:
     """Distinct hosts of a task: a hostname in the template is shared by all replicas and counts once."""
-    spec = pods.template_of(task).get("spec") or {}
-    replicas = task.replicas
-    return min(replicas, 1) if spec.get("hostname") else replicas
+    return min(task.replicas, 1) if task.template.spec.hostname else task.replicas
 
 
 def addresses(job: Job, task: TaskSpec) -> list[str]:

@@ -1,0 +1,153 @@
+"""From what changes in the cluster to keys of jobs that need a pass.
+
+Nothing is decided here. What happens is told in three ways: a pass at once, a pass in a moment (so that a gang whose
+pods start, end or go together is counted once), and none at all, for changes that a job cannot see or that this process
+has made itself and counted already. What no later look at the cluster would show, an eviction, goes into the inbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stromboli.api import kinds, names
+from stromboli.api.core import OwnerReference, Pod, PodGroup, Queue
+from stromboli.api.phases import JobEvent
+from stromboli.controllers.informers import SharedInformers
+from stromboli.controllers.job import podgroups
+from stromboli.controllers.job.deciding import about
+from stromboli.controllers.job.inbox import Inbox
+from stromboli.controllers.job.ledger import Ledger
+from stromboli.controllers.job.members import job_of, member_of
+from stromboli.controllers.job.observing import BY_QUEUE
+from stromboli.kube import json
+from stromboli.kube.json import JsonObject
+from stromboli.kube.queues import WorkQueue
+from stromboli.kube.stores import Key
+
+COUNTING_DELAY = 0.05
+"""Seconds by which pods may be counted late, so that those of a gang are counted together."""
+
+
+class Listener:
+    """Listens to the informers and fills the work queue."""
+
+    def __init__(
+        self,
+        informers: SharedInformers,
+        queue: WorkQueue[Key],
+        ledger: Ledger,
+        inbox: Inbox,
+        forget: Callable[[JsonObject], None],
+    ) -> None:
+        self._queue, self._ledger, self._inbox, self._forget = queue, ledger, inbox, forget
+        jobs = informers.plain(kinds.JOBS)
+        self._jobs = jobs.store
+        self._jobs.add_index(BY_QUEUE, queue_of)
+        jobs.add_handler(on_add=self._job_seen, on_update=self._job_changed, on_delete=self._job_gone)
+        informers.pods.add_handler(on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_gone)
+        informers.pod_groups.add_handler(
+            on_add=self._group_seen, on_update=self._group_changed, on_delete=self._group_gone
+        )
+        informers.queues.add_handler(on_add=self._queue_seen, on_delete=self._queue_seen)
+
+    # -- jobs ----------------------------------------------------------------------------------------------------------
+
+    def _job_seen(self, job: JsonObject) -> None:
+        self._queue.add(json.key_of(job))
+
+    def _job_changed(self, old: JsonObject, new: JsonObject) -> None:
+        """Own writes of counters need no further pass; everything else does."""
+        if old.get("spec") != new.get("spec") or _state(old) != _state(new):
+            self._queue.add(json.key_of(new))
+
+    def _job_gone(self, job: JsonObject) -> None:
+        self._ledger.forget(json.uid_of(job))
+        self._inbox.forget(json.key_of(job))
+        self._forget(job)
+
+    # -- pods ----------------------------------------------------------------------------------------------------------
+
+    def _pod_seen(self, pod: Pod) -> None:
+        owner = job_of(pod)
+        if owner is None:
+            return
+        memory = self._ledger.known(owner[1])
+        created = memory.created.get(pod.name) if memory is not None else None
+        if memory is not None and created is not None and created.member.uid == pod.uid:
+            del memory.created[pod.name]  # counted when it was created
+            self._queue.add_after((pod.namespace, owner[0]), COUNTING_DELAY)
+        else:
+            self._queue.add((pod.namespace, owner[0]))
+
+    def _pod_changed(self, old: Pod, new: Pod) -> None:
+        """Changes that a job cannot see are skipped."""
+        before, after = member_of(old), member_of(new)
+        if after is not None and before != after:
+            self._queue.add_after((new.namespace, after.job_name), COUNTING_DELAY)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        owner = job_of(pod)
+        if owner is None:
+            return
+        key = (pod.namespace, owner[0])
+        memory, member = self._ledger.known(owner[1]), member_of(pod)
+        expected = memory is not None and pod.uid in memory.removed
+        if memory is not None:
+            memory.removed.discard(pod.uid)
+            if pod.name in memory.created and memory.created[pod.name].member.uid == pod.uid:
+                del memory.created[pod.name]
+        if member is None or member.marked or expected:
+            self._queue.add_after(key, COUNTING_DELAY)
+        else:
+            self._inbox.report(key, about(member, JobEvent.POD_EVICTED))
+            self._queue.add(key)
+
+    # -- gangs and queues ----------------------------------------------------------------------------------------------
+
+    def _group_seen(self, group: PodGroup) -> None:
+        """A group that was created as its job wants it is no news before the scheduler has said something."""
+        owner = _owner_of(group)
+        if owner is None:
+            return
+        memory = self._ledger.known(owner.uid)
+        if memory is None or memory.created_group != group.uid or podgroups.admitted(group):
+            self._queue.add((group.namespace, owner.name))
+
+    def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
+        owner = _owner_of(new)
+        if owner is not None and _news(old) != _news(new):
+            self._queue.add((new.namespace, owner.name))
+
+    def _group_gone(self, group: PodGroup) -> None:
+        owner = _owner_of(group)
+        if owner is None:
+            return
+        memory = self._ledger.known(owner.uid)
+        if memory is not None and group.uid in memory.removed_groups:
+            memory.removed_groups.discard(group.uid)  # as it was meant to be
+        else:
+            self._queue.add((group.namespace, owner.name))
+
+    def _queue_seen(self, queue: Queue) -> None:
+        for job in self._jobs.by_index(BY_QUEUE, queue.name):
+            self._queue.add(json.key_of(job))
+
+
+def queue_of(job: JsonObject) -> tuple[str, ...]:
+    """Name of the job's queue, as an index wants it."""
+    return (str((job.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE),)
+
+
+def _owner_of(group: PodGroup) -> OwnerReference | None:
+    return next((one for one in group.metadata.owner_references if one.kind == kinds.JOBS.kind), None)
+
+
+def _news(group: PodGroup) -> tuple[object, ...]:
+    """What of a PodGroup matters to its job; times and cycle numbers do not."""
+    told = [(one.type, one.status, one.reason) for one in group.status.conditions]
+    return group.status.phase, group.spec, group.deleting, told
+
+
+def _state(job: JsonObject) -> tuple[object, object]:
+    state = (job.get("status") or {}).get("state") or {}
+    return state.get("phase"), json.metadata(job).get("deletionTimestamp")
