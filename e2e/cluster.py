@@ -6,12 +6,13 @@ import asyncio
 import copy
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from stromboli.api.kinds import (
     BATCH_JOBS,
+    COMMANDS,
     CRON_JOBS,
     DEPLOYMENTS,
     EVENTS,
@@ -51,8 +52,15 @@ async def eventually(
             return seen
         if time.monotonic() > deadline:
             what = what or inspect.getsource(holds).strip() if callable(holds) else what
-            raise NotInTime(f"{what} did not hold within {within:.0f} s; last seen: {seen}")
+            raise NotInTime(f"{what} did not hold within {within:.0f} s; last seen: {_legible(seen)}")
         await asyncio.sleep(POLL_SECONDS)
+
+
+def _legible(seen: object) -> object:
+    """What was seen, without the bookkeeping of the API server that nobody reads."""
+    if isinstance(seen, dict):
+        return {key: _legible(value) for key, value in seen.items() if key != "managedFields"}
+    return [_legible(item) for item in seen] if isinstance(seen, list | tuple) else seen
 
 
 @dataclass
@@ -124,6 +132,42 @@ class Cluster:
         namespace = self.namespace if kind.namespaced else None
         return await self.client.patch(kind, name, patch, namespace, type=PatchType.MERGE, subresource=subresource)
 
+    async def command(self, action: str, kind: Kind, name: str) -> None:
+        """Send a Command to the vcjob or queue of that name, as ``vcctl`` does."""
+        target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name}
+        target["uid"] = (await self._get(kind, name))["metadata"]["uid"]
+        wire = {
+            "apiVersion": COMMANDS.api_version,
+            "kind": COMMANDS.kind,
+            "metadata": {"generateName": f"{name}-{action.lower()}-"},
+            "action": action,
+            "target": target,
+        }
+        await self.create(COMMANDS, wire)
+
+    async def open_queue(self, name: str, **spec: Any) -> str:
+        """Create a queue and wait until it takes jobs; answers its name."""
+        await self.create(QUEUES, queue(name, **spec))
+        await self.queue_is(name, "Open")
+        return name
+
+    async def queue_is(self, name: str, state: str) -> Json:
+        """Wait until the queue is in that state."""
+        return await eventually(
+            lambda: self.queue(name),
+            lambda seen: seen.get("status", {}).get("state") == state,
+            what=f"queue {name} {state}",
+        )
+
+    async def running(self, job: str, number: int) -> dict[str, str]:
+        """Wait until exactly so many of the vcjob's pods run; answers the UIDs of the running ones by name."""
+        seen = await eventually(
+            lambda: self.pods(job),
+            lambda pods: len([one for one in pods if is_running(one)]) == number,
+            what=f"{number} running pods of {job}",
+        )
+        return uids(pod for pod in seen if is_running(pod))
+
     async def _get(self, kind: Kind, name: str) -> Json:
         try:
             return await self.client.get(kind, name, self.namespace if kind.namespaced else None)
@@ -134,6 +178,16 @@ class Cluster:
 def phase(job: Json) -> str:
     """Phase of a vcjob, empty while it has none."""
     return str(job.get("status", {}).get("state", {}).get("phase", ""))
+
+
+def is_running(pod: Json) -> bool:
+    """Whether a pod runs and is to go on running."""
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+def uids(objects: Iterable[Json]) -> dict[str, str]:
+    """UID by name."""
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in objects}
 
 
 def vcjob(

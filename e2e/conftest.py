@@ -6,17 +6,21 @@ import itertools
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from e2e.cluster import Cluster, fresh_namespace
-from stromboli.api.kinds import NAMESPACES
-from stromboli.cli.stack import Stack, StackOptions, free_port
+from e2e.policies import PolicyFile
+from stromboli.api.kinds import NAMESPACES, PRIORITY_CLASSES, QUEUES
+from stromboli.cli.stack import SCHEDULER, Stack, StackOptions, free_port
 from stromboli.kube.client import Client
 
+CHART_POLICY = Path(__file__).parents[1] / "charts" / "stromboli" / "config" / "volcano-scheduler.conf"
+OpenQueue = Callable[..., Awaitable[str]]
 _numbers = itertools.count(1)
 
 
@@ -53,10 +57,13 @@ async def stack(
 ) -> AsyncIterator[Stack]:
     """The running system. A fixed port and a state file let its API server be stopped and started again."""
     directory = tmp_path_factory.mktemp("stack")
+    scheduler_conf = directory / "scheduler.conf"
+    scheduler_conf.write_text(CHART_POLICY.read_text())
     options = StackOptions(
         directory=directory,
         port=free_port(),
         state_file=directory / "state",
+        scheduler_conf=scheduler_conf,
         nodes=5,
         node_capacity="cpu=8,memory=32Gi,pods=110",
         with_cluster=existing_kubeconfig is None,
@@ -75,6 +82,17 @@ async def client(stack: Stack) -> AsyncIterator[Client]:
         yield connected
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def policy_file(stack: Stack) -> AsyncIterator[PolicyFile]:
+    """The scheduler's policy file, for a module's tests to change; afterwards it is what it was."""
+    if SCHEDULER not in stack.parts:
+        pytest.skip("the policy of a scheduler that is there already is not ours to change")
+    file = PolicyFile.of(stack)
+    before = file.content
+    yield file
+    await file.put(before)
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def cluster(client: Client, stack: Stack, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """The cluster with a namespace of the test's own, removed afterwards."""
@@ -86,6 +104,34 @@ async def cluster(client: Client, stack: Stack, request: pytest.FixtureRequest) 
     await running.clear()
     await client.delete(NAMESPACES, name)
     stack.check()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def open_queue(cluster: Cluster) -> AsyncIterator[OpenQueue]:
+    """Makes queues of the test's own, from a word and a spec; they go when their jobs have gone."""
+    made: list[str] = []
+
+    async def make(word: str, **spec: Any) -> str:
+        made.append(await cluster.open_queue(f"{cluster.namespace[-50:].strip('-')}-{word}", **spec))
+        return made[-1]
+
+    yield make
+    await cluster.clear()
+    for name in reversed(made):
+        await cluster.delete(QUEUES, name)
+        await cluster.gone(QUEUES, name)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def priorities(cluster: Cluster) -> AsyncIterator[dict[str, str]]:
+    """Names of two PriorityClasses of the test's own, ``low`` and ``high``."""
+    names = {word: f"{cluster.namespace}-{word}" for word in ("low", "high")}
+    for (word, name), value in zip(names.items(), (10, 1000), strict=True):
+        wire = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind, "metadata": {"name": name}}
+        await cluster.create(PRIORITY_CLASSES, {**wire, "value": value, "description": word})
+    yield names
+    for name in names.values():
+        await cluster.delete(PRIORITY_CLASSES, name)
 
 
 @pytest.fixture

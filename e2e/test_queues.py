@@ -11,16 +11,13 @@ from stromboli.kube.errors import ApiError
 
 @pytest.mark.parametrize("name", ["root", "default"])
 async def test_root_and_default_exist_and_are_open(cluster: Cluster, name: str) -> None:
-    await eventually(
-        lambda: cluster.queue(name), lambda seen: seen.get("status", {}).get("state") == "Open", what=f"{name} open"
-    )
+    await cluster.queue_is(name, "Open")
 
 
 async def test_a_new_queue_opens_under_root_and_takes_jobs(cluster: Cluster) -> None:
     name = f"{cluster.namespace}-team"
-    await cluster.create(QUEUES, queue(name))
-    seen = await eventually(lambda: cluster.queue(name), lambda q: q.get("status", {}).get("state") == "Open")
-    assert seen["spec"]["parent"] == "root"
+    await cluster.open_queue(name)
+    assert (await cluster.queue(name))["spec"]["parent"] == "root"
     await cluster.create(JOBS, vcjob("in-team", queue=name))
     await cluster.phase_is("in-team", "Completed")
     await cluster.delete(JOBS, "in-team")
@@ -29,8 +26,7 @@ async def test_a_new_queue_opens_under_root_and_takes_jobs(cluster: Cluster) -> 
 
 async def test_what_a_job_held_of_its_queue_is_released_when_it_is_gone(cluster: Cluster) -> None:
     name = f"{cluster.namespace}-held"
-    await cluster.create(QUEUES, queue(name))
-    await eventually(lambda: cluster.queue(name), lambda q: q.get("status", {}).get("state") == "Open")
+    await cluster.open_queue(name)
     await cluster.create(JOBS, vcjob("holder", queue=name, replicas=2, cpu="100m", command="sleep 600"))
     await eventually(lambda: cluster.queue(name), lambda q: allocated(q).get("pods") == "2", what="two pods held")
     await cluster.delete(JOBS, "holder")
@@ -54,8 +50,7 @@ async def test_a_queue_that_deserves_more_than_it_may_have_is_refused_with_field
 
 async def test_the_capability_of_a_queue_holds_its_jobs_back(cluster: Cluster) -> None:
     name = f"{cluster.namespace}-small"
-    await cluster.create(QUEUES, queue(name, capability={"cpu": "1"}))
-    await eventually(lambda: cluster.queue(name), lambda q: q.get("status", {}).get("state") == "Open")
+    await cluster.open_queue(name, capability={"cpu": "1"})
     await cluster.create(JOBS, vcjob("fits", queue=name, replicas=2, cpu="500m", command="sleep 600"))
     await cluster.phase_is("fits", "Running")
     await cluster.create(JOBS, vcjob("waits", queue=name, replicas=1, cpu="500m", command="sleep 1"))

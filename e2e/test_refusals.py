@@ -18,7 +18,7 @@ import yaml
 
 from e2e.cluster import Cluster, Json, eventually, fresh_namespace, vcjob
 from e2e.corpus import Case, Topic, topics, world
-from stromboli.api.kinds import COMMANDS, JOBS, NAMESPACES, QUEUES
+from stromboli.api.kinds import JOBS, NAMESPACES, QUEUES
 from stromboli.kube.client import Client
 from stromboli.kube.errors import ApiError, BadRequest, Conflict
 
@@ -40,7 +40,8 @@ async def judged(client: Client) -> AsyncIterator[Cluster]:
     queues = list(world())
     for queue in queues:
         await eventually(partial(_created, cluster, queue), bool, what=f"{queue['metadata']['name']} created")
-    await _close(cluster, CLOSED)
+    await cluster.queue_is(CLOSED, "Open")
+    await cluster.command("CloseQueue", QUEUES, CLOSED)
     await eventually(lambda: _answer_for(cluster, CLOSED), lambda seen: "`Closed`" in seen, what="a closed queue known")
     for queue in queues:
         name = queue["metadata"]["name"]
@@ -69,13 +70,6 @@ async def _deleted(cluster: Cluster, name: str) -> bool:
     except BadRequest:
         return False
     return True
-
-
-async def _close(cluster: Cluster, name: str) -> None:
-    queue = await eventually(lambda: cluster.queue(name), lambda seen: seen.get("status", {}).get("state") == "Open")
-    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": queue["metadata"]["uid"]}
-    command = {"metadata": {"generateName": "close-"}, "action": "CloseQueue", "target": target}
-    await cluster.create(COMMANDS, {"apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind, **command})
 
 
 async def _answer_for(cluster: Cluster, queue: str) -> str:
