@@ -11,19 +11,18 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import yaml
 
+from e2e import stand_in_charts
 from e2e.cluster import eventually, vcjob
 from e2e.realcluster import binaries
 from e2e.realcluster.cluster import NEEDED, RealCluster
 from e2e.realcluster.rendering import CHART
-from stromboli.api.crds import custom_resource_definitions
 from stromboli.api.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -88,9 +87,13 @@ class Shell:
     async def type(self, section: str) -> None:
         """Type all commands of a section."""
         for block in commands(section):
-            script = re.sub(r"^kubectl -n \S+ wait .*$", "", block, flags=re.MULTILINE)
-            code, output = await self.run(script)
-            assert code == 0, f"{script}\n{output}"
+            await self.succeeds(re.sub(r"^kubectl -n \S+ wait .*$", "", block, flags=re.MULTILINE))
+
+    async def succeeds(self, script: str) -> str:
+        """Run a script that must not fail; answers its output."""
+        code, output = await self.run(script)
+        assert code == 0, f"{script}\n{output}"
+        return output
 
 
 @pytest_asyncio.fixture(loop_scope="session", params=["embedded", "real"])
@@ -146,6 +149,27 @@ async def make_work(client: Client, name: str) -> None:
     await client.create(JOBS, vcjob(name, queue=name), "default")
 
 
+async def definition(client: Client) -> JsonObject:
+    """The CRD of vcjobs."""
+    return await client.get(CUSTOM_RESOURCE_DEFINITIONS, JOBS.resource)
+
+
+def columns(crd: JsonObject) -> set[str]:
+    """Printer columns of a CRD."""
+    return {column["name"] for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]}
+
+
+async def scheduler(client: Client, release: str) -> JsonObject:
+    """The scheduler's Deployment."""
+    return await client.get(DEPLOYMENTS, f"{release}-scheduler", "volcano-system")
+
+
+def container(deployment: JsonObject) -> JsonObject:
+    """The only container of a Deployment."""
+    (only,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(only)
+
+
 async def test_a_release_from_install_to_uninstall_keeps_definitions_and_jobs(
     shell: Shell, administrator: Client
 ) -> None:
@@ -163,101 +187,76 @@ async def test_a_release_from_install_to_uninstall_keeps_definitions_and_jobs(
     await shell.type("Upgrade")
     assert await uids(administrator) == before
     uninstall, delete_everything = commands("Uninstall")
-    code, output = await shell.run(uninstall)
-    assert code == 0, output
+    await shell.succeeds(uninstall)
     assert await webhooks(administrator) == set()
     assert await administrator.list(DEPLOYMENTS, "volcano-system") == []
     await make_work(administrator, "kept")
     before = await uids(administrator)
     await shell.type("Install")
     assert await uids(administrator) == before
-    code, output = await shell.run(f"{uninstall}\n{delete_everything}")
-    assert code == 0, output
+    await shell.succeeds(f"{uninstall}\n{delete_everything}")
     assert await administrator.list(CUSTOM_RESOURCE_DEFINITIONS) == []
 
 
-async def test_moving_over_from_volcano_keeps_definitions_and_jobs(
-    shell: Shell, administrator: Client, tmp_path: Path, stand_in: Callable[[], Path]
+async def test_an_upgrade_brings_new_schemas_and_keeps_jobs(
+    shell: Shell, administrator: Client, tmp_path: Path
 ) -> None:
-    install = f"helm install volcano {stand_in()} --namespace volcano-system --create-namespace"
-    code, output = await shell.run(f"{install} --set custom.scheduler_log_level=5")
-    assert code == 0, output
+    install = f"helm install stromboli {stand_in_charts.older(tmp_path)} --namespace volcano-system --create-namespace"
+    await shell.succeeds(f"{install} --set custom.admission_enable=false")  # nobody answers reviews here
     await make_work(administrator, "running")
     before = await uids(administrator)
-    code, output = await shell.run("helm upgrade volcano charts/stromboli --namespace volcano-system")
+    assert "QUEUE" not in columns(await definition(administrator))
+    upgrade, by_hand = commands("Upgrade")
+    await shell.succeeds(upgrade)
+    assert "QUEUE" in columns(await definition(administrator))
+    await shell.succeeds(by_hand)
+    assert await uids(administrator) == before
+    without = "--reuse-values --set custom.crds_enable=false"
+    await shell.succeeds(f"helm upgrade stromboli charts/stromboli --namespace volcano-system {without}")
+    assert await uids(administrator) == before
+
+
+async def test_moving_over_from_volcano_is_an_upgrade_of_its_release(
+    shell: Shell, administrator: Client, tmp_path: Path
+) -> None:
+    install = f"helm install volcano {stand_in_charts.volcanos(tmp_path)} --namespace volcano-system --create-namespace"
+    await shell.succeeds(f"{install} --set custom.scheduler_log_level=5")
+    await make_work(administrator, "running")
+    before = await uids(administrator)
+    without = "--namespace volcano-system --set custom.crds_enable=false"
+    code, output = await shell.run(f"helm upgrade volcano charts/stromboli {without}")
     assert code != 0
     assert "this upgrade would delete them and every job with them" in output
-    await shell.type("Moving over from Volcano")
+    keep_values, upgrade, go_back = commands("Moving over from Volcano's chart")
+    await shell.succeeds(keep_values)
+    await shell.succeeds(upgrade)
     assert await uids(administrator) == before
-    (scheduler,) = [
-        item
-        for item in await administrator.list(DEPLOYMENTS, "volcano-system")
-        if item["metadata"]["name"] == "volcano-scheduler"
-    ]
-    (container,) = scheduler["spec"]["template"]["spec"]["containers"]
-    assert container["command"] == ["stromboli-scheduler"]
-    assert "-v=5" in container["args"]
+    ours = container(await scheduler(administrator, "volcano"))
+    assert ours["command"] == ["stromboli-scheduler"]
+    assert "-v=5" in ours["args"]
     assert len(await webhooks(administrator)) == 7
+    await shell.succeeds(go_back)
+    assert await uids(administrator) == before
+    assert container(await scheduler(administrator, "volcano"))["image"] == "volcanosh/vc-scheduler"
+    await shell.succeeds(upgrade)
+    await shell.succeeds("helm uninstall volcano --namespace volcano-system")
+    assert await uids(administrator) == before
+    assert await webhooks(administrator) == set()
+    await make_work(administrator, "after")
 
 
-@pytest.fixture
-def stand_in(tmp_path: Path) -> Callable[[], Path]:
-    """Makes a chart shaped like Volcano's where it matters: CRDs are templates, and names are the same."""
-
-    def make() -> Path:
-        chart = tmp_path / "volcano"
-        (chart / "templates").mkdir(parents=True)
-        (chart / "Chart.yaml").write_text("apiVersion: v2\nname: volcano\nversion: 1.15.0\n")
-        (chart / "values.yaml").write_text("custom: {}\n")
-        objects = [*custom_resource_definitions(), *map(_deployment, ("scheduler", "controllers")), *_webhooks()]
-        for item in objects:
-            (chart / "templates" / f"{item['kind']}-{item['metadata']['name']}.yaml").write_text(yaml.safe_dump(item))
-        return chart
-
-    return make
-
-
-def _deployment(component: str) -> JsonObject:
-    labels = {"app": {"scheduler": "volcano-scheduler", "controllers": "volcano-controller"}[component]}
-    container = {"name": f"volcano-{component}", "image": f"volcanosh/vc-{component}"}
-    return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": {"name": f"volcano-{component}", "namespace": "volcano-system", "labels": labels},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
-
-
-def _webhooks() -> list[JsonObject]:
-    """Two configurations of the known names, whose failures are ignored: nobody answers here."""
-    rule = {
-        "apiGroups": [JOBS.group],
-        "apiVersions": [JOBS.version],
-        "resources": [JOBS.plural],
-        "operations": ["CREATE"],
-    }
-    return [
-        {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "metadata": {"name": f"volcano-admission-service-jobs-{verb}"},
-            "webhooks": [
-                {
-                    "name": f"{verb}job.volcano.sh",
-                    "admissionReviewVersions": ["v1"],
-                    "sideEffects": "None",
-                    "failurePolicy": "Ignore",
-                    "clientConfig": {"service": {"name": "volcano-admission-service", "namespace": "volcano-system"}},
-                    "rules": [rule],
-                }
-            ],
-        }
-        for verb, kind in (("mutate", MUTATING_WEBHOOKS), ("validate", VALIDATING_WEBHOOKS))
-    ]
+async def test_moving_over_from_volcanos_manifests_keeps_definitions_and_jobs(
+    shell: Shell, administrator: Client, tmp_path: Path
+) -> None:
+    namespace = "kubectl create namespace volcano-system --dry-run=client -o yaml"
+    manifests = f"helm template volcano {stand_in_charts.volcanos(tmp_path)} --namespace volcano-system"
+    await shell.succeeds(f"{namespace} | kubectl apply -f -; {manifests} | kubectl create -f -")
+    await make_work(administrator, "running")
+    before = await uids(administrator)
+    await shell.type("Moving over from Volcano's manifests")
+    assert await uids(administrator) == before
+    assert container(await scheduler(administrator, "volcano"))["command"] == ["stromboli-scheduler"]
+    assert len(await webhooks(administrator)) == 7
 
 
 def test_the_chart_is_where_the_guide_says() -> None:

@@ -33,13 +33,14 @@ class Release:
 
 
 async def render(helm: Path, release: Release, values: Values, *, crds: bool = True) -> list[JsonObject]:
-    """All objects of the chart.
+    """All objects of the chart, with or without its CustomResourceDefinitions, which are many lines.
 
     Raises:
         RenderError: the chart or the values are refused.
     """
     arguments = ["template", release.name, str(CHART), f"--namespace={release.namespace}", "--values=-"]
-    text = await helm_says(helm, [*arguments, *(["--include-crds"] if crds else [])], stdin=json.dumps(values))
+    left_out = [] if crds else ["--set=custom.crds_enable=false"]
+    text = await helm_says(helm, [*arguments, *left_out], stdin=json.dumps(values))
     return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 

@@ -140,7 +140,7 @@ def test_kinds_and_definitions_name_the_same() -> None:
 
 
 def test_files_in_the_chart_are_what_the_models_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chart = Path(__file__).parents[2] / "charts" / "stromboli" / "crds"
+    chart = Path(__file__).parents[2] / "charts" / "stromboli" / "definitions"
     crds.main([str(tmp_path)])
     written = {Path(line).name: Path(line).read_text() for line in capsys.readouterr().out.splitlines()}
     assert {path.name: path.read_text() for path in chart.glob("*.yaml")} == written, "run `make crds`"

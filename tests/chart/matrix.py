@@ -52,6 +52,17 @@ MATRIX: dict[str, Values] = {
             "scheduler_enable": False,
         }
     },
+    "monitoring": {
+        "custom": {
+            "metrics_enable": True,
+            "prometheus_rule_enable": True,
+            "prometheus_rule_labels": {"release": "prometheus"},
+            "kube_state_metrics_ns": {"node": "monitoring"},
+            "admission_enable": False,
+            "controller_enable": False,
+            "scheduler_enable": False,
+        }
+    },
     "everything-said": {
         "basic": {
             "image_registry": "registry.example",

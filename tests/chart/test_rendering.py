@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.realcluster.rendering import CHART, container_arguments, helm_says, named, of_kind
+from e2e.realcluster.rendering import CHART, container_arguments, helm_says, named, of_kind, render
 
+from stromboli.api.crds import DEFINITIONS, custom_resource_definitions
 from stromboli.controllers.options import Options as ControllersOptions
 from stromboli.kube.json import JsonObject
 from stromboli.process import flags
 from stromboli.scheduler.options import Options as SchedulerOptions
+from stromboli.scheduler.policy_file import parse
+from stromboli.scheduler.registering import load
 from stromboli.webhooks import registration
 from stromboli.webhooks.endpoints import ENDPOINTS
 from stromboli.webhooks.options import Options as WebhooksOptions
@@ -19,6 +22,13 @@ from tests.chart import matrix
 from tests.chart.conftest import Render
 
 ALL_PATHS = ",".join(endpoint.path for endpoint in ENDPOINTS)
+COMPONENT = "app.kubernetes.io/component"
+
+
+def processes(objects: list[JsonObject]) -> list[JsonObject]:
+    """Deployments of the system itself; add-ons are looked at elsewhere."""
+    components = ("controller", "scheduler", "admission")
+    return [item for item in of_kind(objects, "Deployment") if item["metadata"]["labels"][COMPONENT] in components]
 
 
 async def test_the_chart_passes_lint(helm: Path) -> None:
@@ -48,7 +58,7 @@ async def test_every_object_is_named_once_and_says_whose_it_is(rendered: Render,
 async def test_containers_are_not_root_cannot_write_are_probed_and_ask_for_resources(
     rendered: Render, name: str
 ) -> None:
-    for deployment in of_kind(await rendered(matrix.MATRIX[name]), "Deployment"):
+    for deployment in processes(await rendered(matrix.MATRIX[name])):
         pod = deployment["spec"]["template"]["spec"]
         (container,) = pod["containers"]
         security = container["securityContext"]
@@ -65,9 +75,9 @@ async def test_containers_are_not_root_cannot_write_are_probed_and_ask_for_resou
 
 @pytest.mark.parametrize("name", matrix.MATRIX)
 async def test_the_processes_take_the_arguments_that_the_chart_gives_them(rendered: Render, name: str) -> None:
-    for deployment in of_kind(await rendered(matrix.MATRIX[name]), "Deployment"):
+    for deployment in processes(await rendered(matrix.MATRIX[name])):
         arguments = container_arguments(deployment)
-        match deployment["metadata"]["labels"]["app.kubernetes.io/component"]:
+        match deployment["metadata"]["labels"][COMPONENT]:
             case "controller":
                 flags.parse(ControllersOptions, arguments, program="controllers").validate()
             case "scheduler":
@@ -93,7 +103,8 @@ async def test_roles_grant_nothing_with_a_star(rendered: Render) -> None:
     for name in matrix.MATRIX:
         for role in of_kind(await rendered(matrix.MATRIX[name]), "ClusterRole", "Role"):
             for rule in role["rules"]:
-                assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]], role["metadata"]["name"]
+                words = [word for listed in rule.values() for word in listed]
+                assert not [word for word in words if "*" in word], role["metadata"]["name"]
 
 
 async def test_the_admission_server_may_change_exactly_the_configurations_of_its_paths(rendered: Render) -> None:
@@ -165,3 +176,20 @@ async def test_rules_for_queues_are_values(rendered: Render) -> None:
     assert options.max_queue_depth == 7
     assert options.enable_queue_allocated_pods_check
     assert not options.enable_root_queue_protection
+
+
+async def test_definitions_come_as_they_were_generated_and_helm_never_deletes_them(helm: Path) -> None:
+    found = of_kind(await render(helm, matrix.RELEASE, {}), "CustomResourceDefinition")
+    assert {crd["metadata"]["name"]: crd for crd in found} == {
+        definition.resource.KIND.resource: crd
+        for definition, crd in zip(DEFINITIONS, custom_resource_definitions(), strict=True)
+    }
+    for crd in found:
+        assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+@pytest.mark.parametrize("file", ["config/volcano-scheduler.conf", "config/volcano-scheduler-ci.conf"])
+async def test_the_scheduler_takes_every_policy_of_the_chart(rendered: Render, file: str) -> None:
+    objects = await rendered({"basic": {"scheduler_config_file": file}})
+    text = named(objects, "ConfigMap", "volcano-scheduler-configmap")["data"]["volcano-scheduler.conf"]
+    parse(text, load().known)

@@ -18,6 +18,11 @@ REFUSED: dict[str, tuple[JsonObject, str]] = {
     "an unknown source of certificates": ({"custom": {"admission_certificates": "vault"}}, "admission_certificates"),
     "a path that nobody serves": ({"custom": {"enabled_admissions": "/job/validate"}}, "/job/validate is not a path"),
     "a part of Volcano's chart that is not here": ({"custom": {"colocation_enable": True}}, "custom.colocation_enable"),
+    "an image of Volcano's": (
+        {"basic": {"scheduler_image_name": "volcanosh/vc-scheduler"}},
+        "basic.scheduler_image_name: volcanosh/vc-scheduler is an image of Volcano's",
+    ),
+    "a port of nodes out of range": ({"custom": {"grafana_node_port": 0}}, "/custom/grafana_node_port"),
     "a file that the chart does not have": (
         {"basic": {"scheduler_config_file": "my.conf"}},
         "basic.scheduler_config_file: the chart has no file my.conf; use custom.scheduler_config_override",
@@ -40,7 +45,8 @@ async def test_a_values_file_of_volcanos_chart_is_taken(rendered: Render) -> Non
         {
             "basic": {"controller_image_name": "x/y", "agent_scheduler_image_name": "volcanosh/vc-agent-scheduler"},
             "custom": {
-                "metrics_enable": False,
+                "metrics_enable": True,
+                "kube_state_metrics_ns": None,
                 "agent_scheduler_enable": False,
                 "agent_scheduler_name": "agent-scheduler",
                 "go_memlimit_enable": True,

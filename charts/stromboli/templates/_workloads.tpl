@@ -143,6 +143,17 @@ spec:
 {{- end }}
 {{- end }}
 
+{{/* The addresses that every Service has, as fields of its spec. */}}
+{{- define "stromboli.ip-families" -}}
+{{- with .Values.service.ipFamilyPolicy }}
+ipFamilyPolicy: {{ . }}
+{{- end }}
+{{- with .Values.service.ipFamilies }}
+ipFamilies:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* Service of a component. Takes {root, component, ports (text of a YAML list), scraped (bool)}. */}}
 {{- define "stromboli.service" -}}
 {{- $component := include "stromboli.component" . | fromYaml }}
@@ -160,13 +171,7 @@ metadata:
     prometheus.io/scrape: "true"
   {{- end }}
 spec:
-  {{- with .root.Values.service.ipFamilyPolicy }}
-  ipFamilyPolicy: {{ . }}
-  {{- end }}
-  {{- with .root.Values.service.ipFamilies }}
-  ipFamilies:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "stromboli.ip-families" .root | nindent 2 }}
   ports:
     {{- .ports | nindent 4 }}
   selector:

@@ -1,6 +1,7 @@
 """The CustomResourceDefinitions, generated from the models (spec 01 sections 2 and 26.1).
 
 ``python -m stromboli.api.crds DIR`` writes one file a definition into DIR; the output depends on the models only.
+Each says that Helm must never delete it: with a definition go all its objects (ADR 44).
 Batch and flow definitions carry no descriptions: with those of a pod template they would exceed what
 client-side apply can store (spec 01 section 2).
 """
@@ -56,6 +57,8 @@ class Definition:
     descriptions: bool = True
 
 
+KEPT = {"helm.sh/resource-policy": "keep"}
+"""The annotation that makes Helm leave an object where it is when it leaves the release."""
 _AGE_PATH = ".metadata.creationTimestamp"
 
 DEFINITIONS: tuple[Definition, ...] = (
@@ -135,7 +138,7 @@ def _to_wire(definition: Definition) -> dict[str, object]:
     return {
         "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
         "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
-        "metadata": {"name": kind.resource},
+        "metadata": {"annotations": dict(KEPT), "name": kind.resource},
         "spec": {
             "group": kind.group,
             "names": names,

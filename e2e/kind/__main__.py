@@ -1,0 +1,122 @@
+"""``python -m e2e.kind``: make a cluster, load the image, install the chart, run the suite, take the cluster away.
+
+``--keep`` leaves the cluster there and says how to reach and to delete it. Further arguments go to pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from e2e.kind import planning, prerequisites
+from e2e.kind.planning import Plan
+from e2e.realnode.commands import CommandError, run
+from e2e.realnode.releasing import Helm
+from images import build
+
+SUITE = Path(__file__).parents[1]
+STOP_SECONDS = 60.0
+STEP_SECONDS = 1800.0
+
+
+def say(line: str) -> None:
+    """Tell the user what happens."""
+    print(f"e2e-kind: {line}", flush=True)
+
+
+async def main_task(keep: bool, arguments: Sequence[str]) -> int:
+    """The whole of it; answers the exit code."""
+    helm = prerequisites.helm()
+    prerequisites.check(found_helm=helm)
+    await prerequisites.check_daemon()
+    assert helm is not None
+    directory = Path(tempfile.mkdtemp(prefix="stromboli-kind-"))
+    image = build.parse(["--output", "unused"], os.environ).reference
+    plan = Plan(f"stromboli-{os.getpid()}", directory, image)
+    code = 1
+    try:
+        code = await _on_a_cluster(plan, helm, arguments)
+    finally:
+        if keep:
+            say(f"KUBECONFIG={plan.kubeconfig}; when done: {' '.join(plan.delete)}")
+        else:
+            await _take_away(plan, failed=code != 0)
+    return code
+
+
+async def _on_a_cluster(plan: Plan, helm: Path, arguments: Sequence[str]) -> int:
+    say(f"making cluster {plan.name}")
+    await run(*plan.create, stdin=plan.create_input, seconds=STEP_SECONDS)
+    for command in plan.load(planning.archive()):
+        say(" ".join(command[:3]))
+        await run(*command, seconds=STEP_SECONDS)
+    say("installing the chart")
+    await Helm(helm, plan.kubeconfig, planning.RELEASE).install(values=planning.values())
+    return await _suite(plan, arguments)
+
+
+async def _suite(plan: Plan, arguments: Sequence[str]) -> int:
+    """Run pytest; a cancelled run is interrupted in a way that lets its fixtures clean up."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *plan.suite(arguments, SUITE), env=plan.environment(os.environ), start_new_session=True
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        process.send_signal(signal.SIGINT)
+        try:
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        raise
+
+
+async def _take_away(plan: Plan, *, failed: bool) -> None:
+    """Delete the cluster whatever happened before, with its logs kept if it failed."""
+    try:
+        if failed:
+            await run(*plan.export_logs)
+            say(f"logs are kept in {plan.directory / 'logs'}")
+    except CommandError as error:
+        say(f"no logs: {error}")
+    finally:
+        await run(*plan.delete)
+    if not failed:
+        shutil.rmtree(plan.directory)
+
+
+async def _until_signalled(keep: bool, arguments: Sequence[str]) -> int:
+    task = asyncio.ensure_future(main_task(keep, arguments))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return 130
+
+
+def main() -> int:
+    """Entry; answers the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.kind", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the cluster there")
+    options, arguments = parser.parse_known_args()
+    try:
+        return asyncio.run(_until_signalled(options.keep, arguments))
+    except Exception as error:
+        if not getattr(error, "for_user", False):
+            raise
+        print(f"e2e-kind: error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
