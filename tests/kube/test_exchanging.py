@@ -97,6 +97,76 @@ async def test_requests_at_the_same_time_have_connections_of_their_own() -> None
         assert len(server.requests) == 5
 
 
+async def test_many_requests_at_once_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", SECONDS)
+    async with script(answers_all) as (server, exchanges):
+        await asyncio.gather(*(send(exchanges) for _ in range(200)))
+        assert (server.connections, len(server.requests)) == (exchanging.READILY_OPENED, 200)
+
+
+async def test_requests_that_hang_do_not_hold_up_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", 0.01)
+    async with script(answers_when_told) as (server, exchanges), asyncio.TaskGroup() as tasks:
+        hanging = [tasks.create_task(send(exchanges)) for _ in range(exchanging.READILY_OPENED)]
+        await eventually(lambda: len(server.requests) == len(hanging))
+        server.serve = answers_all
+        assert await send(exchanges) == b"{}"
+        assert not any(task.done() for task in hanging)
+        server.gate.set()
+
+
+async def test_a_request_that_waits_for_its_turn_opens_a_connection_when_one_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", SECONDS)
+    monkeypatch.setattr(exchanging, "READILY_OPENED", 1)
+    async with script(answers_when_told) as (server, exchanges), asyncio.TaskGroup() as tasks:
+        first = asyncio.create_task(send(exchanges))
+        await eventually(lambda: len(server.requests) == 1)
+        second = tasks.create_task(send(exchanges))
+        server.serve = answers_all
+        first.cancel()
+        assert await second == b"{}"
+
+
+async def test_a_request_that_is_cancelled_leaves_its_turn_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", SECONDS)
+    monkeypatch.setattr(exchanging, "READILY_OPENED", 1)
+
+    async def answers_late(script: Script, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await script.request(reader)
+        await script.gate.wait()
+        writer.write(OK)
+        await answers_all(script, reader, writer)
+
+    async with script(answers_late) as (server, exchanges), asyncio.TaskGroup() as tasks:
+        tasks.create_task(send(exchanges))
+        await eventually(lambda: len(server.requests) == 1)
+        cancelled = asyncio.create_task(send(exchanges))
+        last = tasks.create_task(send(exchanges))
+        await asyncio.sleep(0)
+
+        def give_and_cancel(waiter: asyncio.Future[object], connection: object) -> bool:
+            given: bool = give(waiter, connection)
+            cancelled.cancel()
+            return given
+
+        give = vars(exchanging)["_give"]
+        monkeypatch.setattr(exchanging, "_give", give_and_cancel)
+        server.gate.set()
+        assert await last == b"{}"
+        assert server.connections == 1
+
+
+async def test_a_connection_that_does_not_come_about_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr(exchanging, "READILY_OPENED", 1)
+    exchanges = Exchanges("127.0.0.1", 1)
+    for _ in range(3):
+        with pytest.raises(NotConnected):
+            await send(exchanges)
+
+
 async def test_there_are_no_more_connections_than_allowed() -> None:
     async with script(answers_when_told, limit=2) as (server, exchanges), asyncio.TaskGroup() as tasks:
         for _ in range(2):

@@ -7,6 +7,9 @@ writes a pod are most of what a scheduler does. Lists, watches and whatever goes
 * A request whose kept connection turns out to be closed before anything of an answer came is sent once more on a new
   one if it is safe to repeat; others fail, since they may have been carried out.
 * A connection that nobody has used for 15 s is not used again: servers close idle ones, and one must not meet that.
+* A new connection costs as much as ten requests (TLS), on both sides. Beyond the first few, one is opened only for a
+  request that has waited for another to become free: a thousand requests at once take turns, and requests that hang do
+  not hold up the others.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ from typing import cast
 from stromboli.kube.http1 import Answer, AnswerReader, BadAnswer
 
 IDLE_SECONDS = 15.0
+READILY_OPENED = 8
+"""Connections that are opened without waiting for one to become free."""
+TURN_SECONDS = 0.05
+"""How long a request waits for a connection to become free before one is opened for it."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 
 
@@ -126,7 +133,9 @@ class Exchanges:
         self._server_hostname = (server_hostname or host) if tls else None
         self._connect_timeout = connect_timeout
         self._places = asyncio.Semaphore(limit)
+        self._open = 0
         self._kept: deque[_Exchange] = deque()
+        self._waiting: deque[asyncio.Future[_Exchange | None]] = deque()
         self._closed = False
 
     @property
@@ -144,7 +153,7 @@ class Exchanges:
         """
         async with asyncio.timeout(timeout), self._places:
             while True:
-                connection = self._take_kept() or await self._connect()
+                connection = self._take_kept() or await self._take_turn() or await self._connect()
                 try:
                     answer = await connection.send(request)
                 except _Stale:
@@ -174,30 +183,80 @@ class Exchanges:
                 return connection
         return None
 
+    async def _take_turn(self) -> _Exchange | None:
+        """The next connection that becomes free; None when it is time to open one."""
+        if self._open < READILY_OPENED:
+            return None
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[_Exchange | None] = loop.create_future()
+        self._waiting.append(waiter)
+        timer = loop.call_later(TURN_SECONDS, _give, waiter, None)
+        try:
+            connection = await waiter
+        except BaseException:
+            if waiter.done() and not waiter.cancelled() and (unused := waiter.result()):
+                self._keep(unused)
+            raise
+        finally:
+            timer.cancel()
+        return connection if connection is not None and connection.usable else None
+
     def _release(self, connection: _Exchange, answer: Answer) -> None:
         if not answer.keep_alive or self._closed or not connection.usable:
             connection.close()
-            return
+        else:
+            self._keep(connection)
+
+    def _keep(self, connection: _Exchange) -> None:
+        while self._waiting:
+            if _give(self._waiting.popleft(), connection):
+                return
         connection.released_at = time.monotonic()
         self._kept.append(connection)
 
-    def _forget(self, connection: _Exchange) -> None:
+    def _lost(self, connection: _Exchange) -> None:
         if connection in self._kept:
             self._kept.remove(connection)
+        self._one_less()
+
+    def _one_less(self) -> None:
+        """A connection is gone: who waits for one may open another."""
+        self._open -= 1
+        while self._waiting:
+            if _give(self._waiting.popleft(), None):
+                return
 
     async def _connect(self) -> _Exchange:
         loop = asyncio.get_running_loop()
+        connection = _Exchange(self._lost)
+        address = (self._host, self._port)
+        self._open += 1
         try:
             async with asyncio.timeout(self._connect_timeout):
-                _, connection = await loop.create_connection(
-                    lambda: _Exchange(self._forget),
-                    self._host,
-                    self._port,
-                    ssl=self._tls,
-                    server_hostname=self._server_hostname,
+                await loop.create_connection(
+                    lambda: connection, *address, ssl=self._tls, server_hostname=self._server_hostname
                 )
         except TimeoutError as error:
+            self._not_connected(connection)
             raise NotConnected(f"no connection to {self._host}:{self._port} in time") from error
         except OSError as error:  # ssl.SSLError is one
+            self._not_connected(connection)
             raise NotConnected(f"cannot connect to {self._host}:{self._port}: {error}") from error
+        except BaseException:
+            self._not_connected(connection)
+            raise
         return connection
+
+    def _not_connected(self, connection: _Exchange) -> None:
+        if connection.usable:
+            connection.close()
+        else:
+            self._one_less()
+
+
+def _give(waiter: asyncio.Future[_Exchange | None], connection: _Exchange | None) -> bool:
+    """Whether the waiter was still waiting."""
+    if waiter.done():
+        return False
+    waiter.set_result(connection)
+    return True
