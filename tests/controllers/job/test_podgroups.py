@@ -185,9 +185,13 @@ def test_the_latest_true_condition_is_told_unless_all_is_scheduled() -> None:
         return f"{found[0]}: {found[1]}" if found else None
 
     refused = {**condition("Admitted", 3), "status": "False"}
+    unfit = {**condition("Fits", 0), "status": "False", "message": "short by 2 cpu"}
     assert told(waiting, old) == "unschedulable: 100% full"
     assert told(waiting, refused) == "not admitted: 100% full"
     assert told(condition("Admitted", 3)) is None
+    assert told(waiting, unfit) == "does not fit: short by 2 cpu", "the cause comes before the consequence"
+    assert told(unfit, fine) is None, "what did not fit once is of no interest once all is scheduled"
+    assert told(waiting, condition("Fits", 3)) is None
     assert told(waiting, fine) is None
     assert told() is None
     assert told({**waiting, "status": "False"}) is None

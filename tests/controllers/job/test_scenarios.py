@@ -210,6 +210,10 @@ BROKEN: dict[str, tuple[JobBuilder, str]] = {
     ),
     "a status that is no status": (job("broken").task("worker", 1).status(running="many"), "status.running"),
     "more replicas than anything can hold": (job("broken").task("worker", 2**40), "spec.tasks[0].replicas"),
+    "more replicas than all tasks may have": (
+        job("broken").task("worker", 999_999).task("more", 2),
+        "spec.tasks[1].replicas",
+    ),
     "tasks that are no list": (job("broken").spec(tasks={"a": 1}), "spec.tasks"),
 }
 
@@ -247,6 +251,16 @@ async def test_an_unknown_plugin_ends_the_job_with_that_reason() -> None:
         scene.submit(job().task("worker", 1).spec(plugins={"telepathy": []}))
         await scene.until(lambda: scene.phase() == "Terminated")
         assert "telepathy" in scene.status()["state"]["message"]
+
+
+async def test_a_job_whose_first_status_cannot_be_written_is_told_and_begins_later() -> None:
+    async with stage() as scene:
+        scene.server.faults.fail(403, verb="patch", kind=kinds.JOBS, message="status is not yours")
+        scene.submit(job().task("worker", 1))
+        await scene.until(lambda: scene.phase() == "Pending")
+        [told] = scene.events.messages("job1", "JobStatusError")
+        assert told.startswith("Failed to initialize job status, err: ")
+        assert "status is not yours" in told
 
 
 async def test_a_finished_job_lies_still() -> None:

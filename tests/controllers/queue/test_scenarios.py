@@ -209,6 +209,28 @@ async def test_a_queue_put_under_a_closed_parent_closes() -> None:
         assert closed_by_parent(scene, "late") == "true"
 
 
+async def test_opening_under_a_closed_parent_is_told_once_and_happens_with_the_parent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with queues() as scene:
+        add(scene, "q1", "root")
+        add(scene, "q11", "q1")
+        await scene.until(lambda: state(scene, "q11") == "Open")
+        command(scene, "CloseQueue", "q11")
+        await scene.until(lambda: state(scene, "q11") == "Closed")
+        command(scene, "CloseQueue", "q1")
+        await scene.until(lambda: state(scene, "q1") == "Closed")
+        command(scene, "OpenQueue", "q11")
+        await scene.until(lambda: "OpenQueue" in scene.events.reasons("q11"))
+        [message] = scene.events.messages("q11", "OpenQueue")
+        assert message.endswith("its parent queue q1 is closing or closed. Open the parent queue first.")
+        command(scene, "OpenQueue", "q1")
+        await scene.until(lambda: state(scene, "q11") == "Open")
+        assert state(scene, "q1") == "Open"
+    [line] = [record for record in caplog.records if "Failed to open queue" in record.getMessage()]
+    assert line.exc_info is None
+
+
 async def test_a_queue_whose_parent_comes_later_is_not_lost() -> None:
     async with queues(max_requeue=0) as scene:
         add(scene, "orphan", "missing")

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from stromboli.api import kinds
-from stromboli.api.batch import Job
+from stromboli.api.batch import MOST_REPLICAS, Job
 from stromboli.api.phases import JobAction
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import indexes, policies, status
+from stromboli.controllers.job import policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.deciding import Decision, TimerKey, decide
 from stromboli.controllers.job.executing import Executor
@@ -252,9 +252,12 @@ def _own_fault(error: Exception) -> bool:
 
 
 def _check_sizes(job: Job) -> None:
-    """Refuse what could only stop the controller; the text names the field."""
+    """Refuse what could only stop the controller, as admission does; the text names the field."""
+    total = 0
     for position, task in enumerate(job.spec.tasks):
-        if task.replicas > indexes.LARGEST:
+        total += task.replicas
+        if total > MOST_REPLICAS:
             raise ValueError(
-                f"spec.tasks[{position}].replicas: {task.replicas} is too many, at most {indexes.LARGEST} are possible"
+                f"spec.tasks[{position}].replicas: too many replicas: {job.spec.total_replicas} in all tasks, "
+                f"must be at most {MOST_REPLICAS}"
             )

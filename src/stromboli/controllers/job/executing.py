@@ -38,8 +38,8 @@ from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import AlreadyExists, ApiError, Invalid, KubeError, MalformedAnswer, NotFound
-from stromboli.kube.events import Reference
+from stromboli.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, KubeError, MalformedAnswer, NotFound
+from stromboli.kube.events import EventType, Reference
 from stromboli.kube.json import JsonObject
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class _Pass:
     async def perform(self, operation: Operation) -> None:
         match operation:
             case RecordEvent(type, reason, message):
-                self._events.event(Reference.to_object(kinds.JOBS, self._raw), type, reason, message)
+                self._events.event(self._reference(), type, reason, message)
             case PatchJob(patch):
                 await self._patch_job(patch)
             case WriteStatus(wanted):
@@ -142,11 +142,7 @@ class _Pass:
         patch = status.difference(self._recorded, wanted)
         if not patch:
             return
-        body = self._guarded({"status": patch})
-        name = self._job.name
-        written = await _tolerating(
-            NotFound, self._client.patch(kinds.JOBS, name, body, self._namespace, subresource="status")
-        )
+        written = await self._status_written(self._guarded({"status": patch}))
         if written is None:
             return  # the job is gone, and with it everything that could be said about it
         self._remember(written)
@@ -154,6 +150,22 @@ class _Pass:
         self._recorded = wanted
         if phase != before:
             self._observer.phase_entered(self._job, phase)
+
+    async def _status_written(self, body: JsonObject) -> JsonObject | None:
+        """The job with its new status; None when it is gone. A job that cannot even begin is told so."""
+        name = self._job.name
+        try:
+            return await self._client.patch(kinds.JOBS, name, body, self._namespace, subresource="status")
+        except NotFound:
+            return None
+        except ApiError as error:
+            if not self._job.status.state.phase and not isinstance(error, Conflict):
+                text = f"Failed to initialize job status, err: {error}"
+                self._events.event(self._reference(), EventType.WARNING, "JobStatusError", text)
+            raise
+
+    def _reference(self) -> Reference:
+        return Reference.to_object(kinds.JOBS, self._raw)
 
     def _guarded(self, patch: JsonObject) -> JsonObject:
         """The patch on condition that this very job is still as it was read."""

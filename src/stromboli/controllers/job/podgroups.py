@@ -26,7 +26,9 @@ from stromboli.controllers import usage
 from stromboli.controllers.job import pods
 from stromboli.kube.json import JsonObject
 
-_FINE = frozenset({"Scheduled", "Admitted", "Fits"})
+_DENIALS = {"Admitted": "not admitted", "Fits": "does not fit"}
+"""Conditions of the scheduler's that are bad news when they are false, and how that is put."""
+_FINE = frozenset({"Scheduled", *_DENIALS})
 NOT_ADMITTED = frozenset({"", "Pending"})
 
 
@@ -182,14 +184,20 @@ def _fill(limits: Sequence[int], wanted: int) -> list[int]:
 def complaint(group: PodGroup) -> tuple[str, str] | None:
     """What to tell the job's owner about the group: ``(what, why)``, or None when all is scheduled.
 
-    The latest condition that says something: a true one, or an admission that was refused.
+    The latest condition that says something. While the group is held up, the scheduler's own answers ``Admitted`` and
+    ``Fits`` come before ``Unschedulable``: they name the cause with its numbers, the other only the consequence.
     """
-    telling = [one for one in group.status.conditions if one.status == "True" or _refused(one)]
-    latest = max(telling, key=lambda one: timestamp(one.last_transition_time), default=None)
-    if latest is None or latest.type in _FINE and not _refused(latest):
+    telling = [one for one in group.status.conditions if one.status == "True" or _denied(one)]
+    latest = max(telling, key=_when, default=None)
+    if latest is None or latest.type in _FINE and not _denied(latest):
         return None
-    return "not admitted" if _refused(latest) else latest.type.lower(), latest.message
+    cause = max(filter(_denied, telling), key=_when, default=latest)
+    return _DENIALS[cause.type] if _denied(cause) else cause.type.lower(), cause.message
 
 
-def _refused(condition: PodGroupCondition) -> bool:
-    return condition.type == "Admitted" and condition.status == "False"
+def _when(condition: PodGroupCondition) -> float:
+    return timestamp(condition.last_transition_time)
+
+
+def _denied(condition: PodGroupCondition) -> bool:
+    return condition.type in _DENIALS and condition.status == "False"

@@ -22,6 +22,7 @@ from stromboli.controllers.queue.planning import (
     Observed,
     Operation,
     ParentMissing,
+    ParentShut,
     SetParent,
     SetState,
     plan,
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 
 NAME = "queue-controller"
 SYNC_TIMEOUT = 600.0
+OPENING_PATIENCE = 180.0
+"""Seconds for which a queue that is to open waits for its parent to open: about as long as retries would last."""
 BY_QUEUE = "group-queue"
 BY_PARENT = "queue-parent"
 COUNTED_PHASES = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
@@ -95,6 +98,8 @@ class QueueController:
         self._groups.store.add_index(BY_QUEUE, _queues)
         self._locks: dict[str, asyncio.Lock] = {}
         self._orphans: dict[str, str] = {}  # the missing parent that was told of, by queue
+        self._to_open: dict[str, float] = {}  # until when (steady time) queues wait for their parents to open
+        self._clock = clock
         retries = None if max_requeue < 0 else max_requeue
         self._controller: Controller[QueueKey] = Controller(
             NAME,
@@ -163,11 +168,14 @@ class QueueController:
         """Children look at their parent, so that no change of it is missed by one that comes late."""
         for child in self._queues.store.by_index(BY_PARENT, queue.name):
             self.ask(child.name)
+            if queue.status.state not in states.SHUT and self._to_open.pop(child.name, 0.0) > self._clock.monotonic():
+                self.ask(child.name, Action.OPEN_QUEUE)
 
     def _gone(self, queue: Queue) -> None:
         self._numbers.queue_gone(queue.name)
         self._locks.pop(queue.name, None)
         self._orphans.pop(queue.name, None)
+        self._to_open.pop(queue.name, None)
 
     def _group_seen(self, group: PodGroup) -> None:
         self.ask(_queue_of(group))
@@ -215,7 +223,7 @@ class QueueController:
         return None
 
     async def _carry_out(self, view: Observed, action: Action) -> None:
-        """A queue without its parent is not tried again: the parent asks for its children when it appears."""
+        """Nothing is tried again for want of a parent: that asks for its children when it appears or opens."""
         if view.parent is not None:
             self._orphans.pop(view.queue.name, None)
         try:
@@ -223,6 +231,8 @@ class QueueController:
                 await self._perform(view.queue, action, operation)
         except ParentMissing as error:
             self._tell_missing(view.queue, action, error)
+        except ParentShut as error:
+            self._tell_shut(view.queue, action, error)
 
     def _tell_missing(self, queue: Queue, action: Action, error: ParentMissing) -> None:
         """Once for each parent that is missed, however often the queue is looked at."""
@@ -231,6 +241,12 @@ class QueueController:
         self._orphans[queue.name] = queue.spec.parent
         log.warning("%s", error)
         self._tell(queue, EventType.WARNING, action, str(error))
+
+    def _tell_shut(self, queue: Queue, action: Action, error: ParentShut) -> None:
+        """The queue opens with its parent, if that opens soon; the wish of a day ago is nobody's any more."""
+        log.warning("%s", error)
+        self._tell(queue, EventType.WARNING, action, str(error))
+        self._to_open[queue.name] = self._clock.monotonic() + OPENING_PATIENCE
 
     def _observe(self, queue: Queue) -> Observed:
         groups = self._groups.store.by_index(BY_QUEUE, queue.name)

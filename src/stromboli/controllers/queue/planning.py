@@ -121,9 +121,7 @@ def _open(view: Observed, wanted: State) -> Iterator[Operation]:
             f"Failed to open queue {queue.name} because its parent queue {parent} is closing or closed. "
             "Open the parent queue first."
         )
-    for child in view.children:
-        if closed_by_parent(child):
-            yield Ask(child.name, Action.OPEN_QUEUE)
+    # Children that were closed with this queue follow it once they see it open: asked now, they would see it shut.
     yield SetState(wanted, told=True)
     yield from _mark(queue, closed=False)
 
