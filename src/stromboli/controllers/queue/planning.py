@@ -121,9 +121,10 @@ def _open(view: Observed, wanted: State) -> Iterator[Operation]:
             f"Failed to open queue {queue.name} because its parent queue {parent} is closing or closed. "
             "Open the parent queue first."
         )
-    # Children that were closed with this queue follow it once they see it open: asked now, they would see it shut.
-    yield SetState(wanted, told=True)
+    # Children that were closed with this queue follow it once they see it open: asked now, they would see it shut. The
+    # mark comes first, because after the state there is nothing left to do that a retry would still find.
     yield from _mark(queue, closed=False)
+    yield SetState(wanted, told=True)
 
 
 def _close(view: Observed, wanted: State, outcome: Outcome) -> Iterator[Operation]:
