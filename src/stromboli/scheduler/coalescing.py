@@ -24,8 +24,9 @@ class LatestWriter(Generic[K, V]):
     """Calls ``write(key, value)`` with the latest value of each key.
 
     ``merge(old, new)`` combines a value that was not written yet with its successor; the default replaces it. Two
-    writes of one key start at least ``spacing`` seconds apart. ``write`` deals with its own failures: it is not called
-    again until the next :meth:`put`.
+    writes of one key start at least ``spacing`` seconds apart. With ``delay`` a value waits so many seconds for what
+    may make it needless (:meth:`forget`) or replace it, counted from the first that was put. ``write`` deals with its
+    own failures: it is not called again until the next :meth:`put`.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class LatestWriter(Generic[K, V]):
         *,
         workers: int,
         spacing: float = 0.0,
+        delay: float = 0.0,
         merge: Callable[[V, V], V] = _replace,
         observer: Observer | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._write = write
         self._spacing = spacing
+        self._delay = delay
         self._merge = merge
         self._clock = clock
         self._waiting: dict[K, V] = {}
@@ -49,14 +52,18 @@ class LatestWriter(Generic[K, V]):
             name, self._reconcile, workers=workers, max_retries=0, observer=observer, clock=clock
         )
 
-    def put(self, key: K, value: V) -> None:
-        """Ask for ``value`` to be written under ``key``."""
+    def put(self, key: K, value: V, *, at_once: bool = False) -> None:
+        """Ask for ``value`` to be written under ``key``, without the delay if ``at_once``."""
         waiting = self._waiting.pop(key, None)
         self._waiting[key] = value if waiting is None else self._merge(waiting, value)
-        self._controller.enqueue(key)
+        self._controller.queue.add_after(key, 0 if at_once else self._delay)
+
+    def waiting(self, key: K) -> V | None:
+        """What is to be written under ``key``."""
+        return self._waiting.get(key)
 
     def forget(self, key: K) -> None:
-        """The object is gone: what waits for it is dropped."""
+        """The object is gone, or there is nothing more to say about it: what waits for it is dropped."""
         self._waiting.pop(key, None)
         self._written_at.pop(key, None)
 

@@ -47,7 +47,7 @@ from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
 from stromboli.scheduler.volume_binding import VolumeBinder, timeout_of
-from stromboli.scheduler.writing import JobWriter, QueueWriter, by_job
+from stromboli.scheduler.writing import CYCLES_BEFORE_PODS, JobWriter, QueueWriter, by_job
 from stromboli.telemetry import traces
 
 log = logging.getLogger(__name__)
@@ -111,6 +111,7 @@ class Scheduler:
             on_written=lambda group: self.feed.submit(self.cache.apply_fetched, POD_GROUPS, group),
             on_refused=lambda job_id: self._unwritten(POD_GROUPS, *job_id.split("/", 1)),
             on_pod_refused=lambda task: self._resync.enqueue(task, undo=False),
+            patience=CYCLES_BEFORE_PODS * options.schedule_period,
             clock=clock,
         )
         self._queues = QueueWriter(
@@ -161,6 +162,8 @@ class Scheduler:
             self._measuring.cycle(result, self._clock.monotonic() - started, self._clock.time())
             self._report(result)
             writes = by_job(result, self._versions(result))
+        for bind in result.binds:
+            self._jobs.placed(bind.task)
         self._jobs.submit(writes)
         self._queues.submit(result.queues)
         self._gates.submit(result.gate_removals)
@@ -209,7 +212,7 @@ class Scheduler:
             if warning not in self.explanations.problems:
                 log.warning("%s", warning)
         problems = [*result.problems, *result.warnings]
-        self.explanations.record(self.cycles, result.reports, problems, self.mirror.session_jobs)
+        self.explanations.record(self.cycles, result.reports, problems, self.mirror.jobs)
 
     def _versions(self, result: CycleResult) -> dict[str, str]:
         jobs = [self.mirror.jobs.get(update.job_id) for update in result.pod_groups]
@@ -286,7 +289,9 @@ class Scheduler:
         self.feed.hurry()
         match obj:
             case core.Pod():
-                self._backoff.settled(reading.job_id_of(obj), obj.uid)
+                job_id = reading.job_id_of(obj)
+                self._backoff.settled(job_id, obj.uid)
+                self._jobs.placed(TaskRef(obj.namespace, obj.name, obj.uid, job_id))
             case core.Queue():
                 self._queues.forget(obj.name)
 
@@ -294,6 +299,8 @@ class Scheduler:
         # The mirror took the write for granted: it goes back to what the API server is known to hold, and the next
         # cycle sees the difference again.
         self.feed.submit(self.cache.apply_known, kind, namespace, name)
+        if kind == POD_GROUPS:
+            self.feed.submit(self.mirror.said.forget, f"{namespace}/{name}")
 
 
 def did_something(result: CycleResult) -> bool:

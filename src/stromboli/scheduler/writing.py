@@ -4,6 +4,9 @@ A job's PodGroup is written first. When that fails, most often because somebody 
 job is said in this cycle: the next one works it out anew. PodGroups have no status subresource, so their status is
 patched in place; the resourceVersion and UID in the patch refuse it when it was decided over an outdated or different
 object.
+
+Why a pod was not placed is written only when it has still not been placed a few cycles later: pods of a gang come one
+after the other, and what is true while the last are missing is of no use to anybody a second later.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ log = logging.getLogger(__name__)
 
 JOB_WORKERS = 16
 POD_WRITES = 16
+CYCLES_BEFORE_PODS = 3
+"""Periods that a pod is given to be placed before its condition says that it was not."""
 QUEUE_SPACING_SECONDS = 1.0
 
 
@@ -78,6 +83,7 @@ class JobWriter:
         on_written: Callable[[core.PodGroup], None],
         on_refused: Callable[[str], None],
         on_pod_refused: Callable[[TaskRef], None],
+        patience: float = 0.0,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._client = client
@@ -86,27 +92,45 @@ class JobWriter:
         self._events = events
         self._on_written = on_written
         self._on_refused = on_refused
-        self._pods = asyncio.Semaphore(POD_WRITES)
+        self._under_way: dict[str, JobWrites] = {}
         self._writer = LatestWriter[str, JobWrites](
             "scheduler-jobs", self._write, workers=JOB_WORKERS, merge=JobWrites.followed_by, clock=clock
         )
+        self._pods = LatestWriter[str, PodUpdate](
+            "scheduler-pods", self._write_pod, workers=POD_WRITES, delay=patience, clock=clock
+        )
 
     def submit(self, jobs: Mapping[str, JobWrites]) -> None:
-        """Write these as soon as possible."""
+        """Write these as soon as possible; conditions of pods after the patience that they are given."""
         for job_id, writes in jobs.items():
             self._writer.put(job_id, writes)
 
+    def placed(self, task: TaskRef) -> None:
+        """There is no more to be said about why this pod waits."""
+        for writes in (self._writer.waiting(task.job_id), self._under_way.get(task.job_id)):
+            if writes is not None:
+                writes.pods.pop(task.uid, None)
+        self._pods.forget(task.uid)
+
     async def run(self) -> None:
         """Write until cancelled."""
-        await self._writer.run()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._writer.run())
+            tasks.create_task(self._pods.run())
 
     async def _write(self, job_id: str, writes: JobWrites) -> None:
-        if writes.group is not None and not await self._write_group(writes.group, writes.resource_version):
-            self._on_refused(job_id)
-            return
+        self._under_way[job_id] = writes
+        try:
+            if writes.group is not None and not await self._write_group(writes.group, writes.resource_version):
+                self._on_refused(job_id)
+                return
+        finally:
+            del self._under_way[job_id]
         for event in writes.events:
             self._events.pod_group(event.job_id, event.uid, event.type, event.reason, event.message)
-        await asyncio.gather(*(self._write_pod(pod) for pod in writes.pods.values()))
+        for uid, pod in writes.pods.items():
+            # Preemptors hold their nodes by what is written.
+            self._pods.put(uid, pod, at_once=bool(pod.nominated_node))
 
     async def _write_group(self, update: PodGroupUpdate, resource_version: str) -> bool:
         namespace, _, name = update.job_id.partition("/")
@@ -122,11 +146,10 @@ class JobWriter:
         self._on_written(core.from_builtins(core.PodGroup, answer))
         return True
 
-    async def _write_pod(self, pod: PodUpdate) -> None:
-        async with self._pods:
-            self._events.pod(pod.task, "Warning", "FailedScheduling", pod.message)
-            if not await self._conditions.unscheduled(pod.task, pod.reason, pod.message, pod.nominated_node):
-                self._on_pod_refused(pod.task)
+    async def _write_pod(self, _uid: str, pod: PodUpdate) -> None:
+        self._events.pod(pod.task, "Warning", "FailedScheduling", pod.message)
+        if not await self._conditions.unscheduled(pod.task, pod.reason, pod.message, pod.nominated_node):
+            self._on_pod_refused(pod.task)
 
 
 def pod_group_patch(update: PodGroupUpdate, resource_version: str) -> JsonObject:

@@ -130,3 +130,24 @@ async def test_forgotten_key_is_not_written() -> None:
     async with running(writer):
         await clock.settle()
     assert written == []
+
+
+async def test_a_value_waits_for_what_may_replace_it_or_make_it_needless() -> None:
+    clock, written = FakeClock(), list[tuple[str, int]]()
+
+    async def write(key: str, value: int) -> None:
+        written.append((key, value))
+
+    writer = LatestWriter("test", write, workers=1, delay=3.0, clock=clock)
+    async with running(writer):
+        for key in ("replaced", "needless", "urgent"):
+            writer.put(key, 1)
+        writer.put("urgent", 2, at_once=True)
+        await clock.advance(2.9)
+        assert written == [("urgent", 2)]
+        writer.put("replaced", 2)
+        assert writer.waiting("needless") == 1
+        writer.forget("needless")
+        assert writer.waiting("needless") is None
+        await clock.advance(0.1)
+    assert written == [("urgent", 2), ("replaced", 2)]

@@ -1,12 +1,24 @@
-"""What is written about jobs: grouping, merging of successive cycles, and the patch itself."""
+"""What is written about jobs: grouping, merging of successive cycles, the patch itself, and when pods are told."""
 
 from __future__ import annotations
 
-from stromboli.api import core
-from stromboli.scheduler.conditions import MESSAGE_LIMIT
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from stromboli.api import core, kinds
+from stromboli.kube.client import Client
+from stromboli.kube.events import Recorder
+from stromboli.scheduler.conditions import MESSAGE_LIMIT, PodConditions
 from stromboli.scheduler.core.results import CycleResult, PodGroupUpdate, PodUpdate, TaskRef
 from stromboli.scheduler.core.view import JobEvent
-from stromboli.scheduler.writing import JobWrites, by_job, pod_group_patch
+from stromboli.scheduler.eventing import PodEvents
+from stromboli.scheduler.writing import JobWriter, JobWrites, by_job, pod_group_patch
+from stromboli.testing.apiserver import FakeApiServer
+from stromboli.testing.clocks import FakeClock
+from stromboli.testing.waiting import eventually
 
 
 def update(phase: str = "Running", job: str = "ns/j", message: str = "", **counters: int) -> PodGroupUpdate:
@@ -69,3 +81,101 @@ def test_later_cycle_overrides_and_keeps_what_only_the_earlier_one_says() -> Non
 def test_later_cycle_without_a_status_leaves_the_earlier_one_to_be_written() -> None:
     both = JobWrites(update("Running"), "7").followed_by(JobWrites(events=[event("e")]))
     assert (both.group, both.resource_version) == (update("Running"), "7")
+
+
+# When pods are told
+
+
+class Desk:
+    """A writer over a fake server that has pods ``a`` to ``c`` and the PodGroup ``j``."""
+
+    def __init__(self, server: FakeApiServer, client: Client) -> None:
+        self.server, self.clock = server, FakeClock()
+        self.refused: list[str] = []
+        for name in "abc":
+            server.put(kinds.PODS, {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"}})
+        server.put(kinds.POD_GROUPS, {"metadata": {"name": "j", "namespace": "ns", "uid": "uid-1"}})
+        self.recorder = Recorder(client, "volcano")
+        self.writer = JobWriter(
+            client,
+            PodConditions(client, clock=self.clock),
+            PodEvents(self.recorder),
+            on_written=lambda _group: None,
+            on_refused=self.refused.append,
+            on_pod_refused=lambda task: self.refused.append(task.name),
+            patience=3.0,
+            clock=self.clock,
+        )
+
+    @property
+    def told(self) -> set[str]:
+        return {call.name for call in self.server.called("patch", kinds.PODS)}
+
+    @property
+    def events(self) -> set[str]:
+        return {event["involvedObject"]["name"] for event in self.server.objects(kinds.EVENTS)}
+
+    async def until_told(self, *names: str) -> None:
+        await eventually(lambda: self.told == set(names))
+        await eventually(lambda: not self.recorder.pending)
+        assert self.events == set(names)
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with FakeApiServer() as server, await server.client() as client:
+        yield Desk(server, client)
+
+
+@asynccontextmanager
+async def at_work(desk: Desk) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(part()) for part in (desk.writer.run, desk.recorder.run)]
+        yield
+        for task in running:
+            task.cancel()
+
+
+def why(*names: str) -> dict[str, PodUpdate]:
+    return {f"uid-{name}": pod(name) for name in names}
+
+
+async def test_pod_that_is_placed_soon_is_not_told_why_it_waited(desk: Desk) -> None:
+    async with at_work(desk):
+        desk.writer.submit({"ns/j": JobWrites(pods=why("a", "b"))})
+        await desk.clock.advance(2.9)
+        assert desk.told == set()
+        desk.writer.placed(pod("a").task)
+        await desk.clock.advance(0.2)
+        await desk.until_told("b")
+
+
+async def test_pod_that_is_placed_while_its_group_is_written_is_not_told(desk: Desk) -> None:
+    held = desk.server.faults.hold(verb="patch", kind=kinds.POD_GROUPS)
+    async with at_work(desk):
+        desk.writer.submit({"ns/j": JobWrites(update("Pending"), pods=why("a", "b"))})
+        await eventually(lambda: held.hits)
+        desk.writer.placed(pod("a").task)
+        desk.writer.submit({"ns/j": JobWrites(pods=why("b", "c"))})
+        desk.writer.placed(pod("c").task)
+        held.release()
+        await eventually(lambda: desk.clock.sleepers)
+        await desk.clock.advance(3)
+        await desk.until_told("b")
+
+
+async def test_preemptor_is_told_its_node_at_once(desk: Desk) -> None:
+    preemptor = PodUpdate(pod("a").task, "Unschedulable", "why", "n1")
+    async with at_work(desk):
+        desk.writer.submit({"ns/j": JobWrites(pods={"uid-a": preemptor, **why("b")})})
+        await desk.until_told("a")
+        assert desk.server.get(kinds.PODS, "a", "ns")["status"]["nominatedNodeName"] == "n1"
+
+
+async def test_pods_are_told_nothing_when_their_group_could_not_be_written(desk: Desk) -> None:
+    desk.server.faults.fail(409, verb="patch", kind=kinds.POD_GROUPS, reason="Conflict")
+    async with at_work(desk):
+        desk.writer.submit({"ns/j": JobWrites(update("Pending"), pods=why("a"))})
+        await eventually(lambda: desk.refused == ["ns/j"])
+        await desk.clock.advance(10)
+        assert desk.told == set()
