@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from e2e.cluster import Cluster, eventually, queue, vcjob
-from stromboli.api.kinds import JOBS, QUEUES
+from e2e.cluster import Cluster, eventually, vcjob
+from e2e.shell import Shell
+from stromboli.api.kinds import QUEUES
 
-BIN = Path(sys.executable).parent
 KUBECTL = shutil.which("kubectl")
-
-
-class Shell:
-    """Runs programs with the cluster's kubeconfig."""
-
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        self.namespace = namespace
-        path = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
-        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": path}
-
-    async def run(self, *words: str) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error."""
-        process = await asyncio.create_subprocess_exec(
-            *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=self._environment
-        )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
-        return process.returncode or 0, out.decode(), err.decode()
-
-    async def ok(self, *words: str) -> str:
-        """Standard output of a program that must succeed."""
-        code, out, err = await self.run(*words)
-        assert code == 0, f"{' '.join(words)}: exit {code}\n{out}\n{err}"
-        return out
 
 
 @pytest.fixture
@@ -112,76 +87,6 @@ class TestKubectl:
         assert "did you mean 'list'?" in err
 
 
-async def explained(shell: Shell, job: str, reason: str) -> dict[str, str]:
-    """The explanation of a waiting job, once the scheduler has come to this reason."""
-
-    async def ask() -> dict[str, str]:
-        text = await shell.ok("vcctl", "job", "explain", job, "-n", shell.namespace, "-o", "json")
-        found: dict[str, str] = json.loads(text)
-        return found
-
-    return await eventually(ask, lambda seen: seen["reason"] == reason, what=f"{job} waits for {reason}")
-
-
-WAITING = {
-    "no node has the label": (
-        {"replicas": 2},
-        {"nodeSelector": {"disk": "fast"}},
-        "NodesRefuse",
-        "no node takes a pod of role worker: 5 node(s) didn't match Pod's node affinity/selector",
-    ),
-    "a pod is larger than any node": (
-        {"replicas": 1, "cpu": "9"},
-        {},
-        "NodesRefuse",
-        "no node takes a pod of role worker: 5 Insufficient cpu",
-    ),
-    "the cluster is too small": (
-        {"replicas": 9, "cpu": "8"},
-        {},
-        "ClusterOvercommitted",
-        "the group needs cpu 72; the cluster admits cpu 48 (1.2 times its size)",
-    ),
-    "the pods have gates": (
-        {"replicas": 2},
-        {"schedulingGates": [{"name": "example.com/wait"}]},
-        "PodsGated",
-        "2 of its 2 pods have scheduling gates",
-    ),
-    "there is room for a part of the gang": (
-        {"replicas": 6, "cpu": "6"},
-        {},
-        "GangIncomplete",
-        "there is room for 5 of the 6 pods that it lacks (worker cpu 6)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WAITING)
-async def test_a_waiting_job_is_explained(shell: Shell, cluster: Cluster, name: str) -> None:
-    shape, pod_spec, reason, want = WAITING[name]
-    job = vcjob("waits", **shape)  # type: ignore[arg-type]
-    job["spec"]["tasks"][0]["template"]["spec"].update(pod_spec)
-    await cluster.create(JOBS, job)
-    found = await explained(shell, "waits", reason)
-    assert found["sentence"].startswith(f"{shell.namespace}/waits waits: {want}")
-
-
-async def test_a_queue_that_is_full_and_then_closed_is_named(shell: Shell, cluster: Cluster) -> None:
-    name = f"small-{os.getpid()}"
-    await cluster.create(QUEUES, queue(name, capability={"cpu": "1"}))
-    await eventually(lambda: cluster.queue(name), lambda seen: seen.get("status", {}).get("state") == "Open")
-    await cluster.create(JOBS, vcjob("waits", queue=name, cpu="1"))
-    found = await explained(shell, "waits", "QueueQuotaInsufficient")
-    assert f"the group needs cpu 2; queue {name} may hold cpu 1" in found["sentence"]
-    await shell.ok("vcctl", "queue", "operate", "-n", name, "-a", "close")
-    found = await explained(shell, "waits", "QueueNotOpen")
-    assert f"waits: queue {name} is Clos" in found["sentence"]
-    await cluster.delete(JOBS, "waits")
-    await cluster.gone(JOBS, "waits")
-    await cluster.delete(QUEUES, name)
-
-
 async def test_a_preview_comes_true(shell: Shell, cluster: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(json.dumps(vcjob("coming", replicas=3, cpu="2", command="sleep 2")))
@@ -209,7 +114,7 @@ async def test_the_trial_of_a_newcomer(shell: Shell, cluster: Cluster) -> None:
     await shell.ok("vsub", "-n", "hog", *size, "-c", "sleep 600")
     await cluster.phase_is("hog", "Running")
     await shell.ok("vsub", "-n", "mine", *size, "-c", "sleep 1")
-    found = await explained(shell, "mine", "ClusterOvercommitted")
+    found = await eventually(lambda: shell.explain("mine"), lambda seen: seen["reason"] == "ClusterOvercommitted")
     assert "wait for running work to end" in found["nextStep"]
     assert await shell.ok("vcancel", "-n", "hog", "-N", shell.namespace) == "cancel job hog successfully\n"
     await cluster.phase_is("mine", "Running", "Completed")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stromboli.api import core
 from stromboli.cli.rehearsing import members
-from stromboli.cli.rehearsing.explaining import Facts
+from stromboli.cli.rehearsing.facts import Facts
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, PluginOption, Policy, Switches
@@ -117,8 +117,7 @@ SITUATIONS: dict[str, Situation] = {
         vcjob(queue="leaf"),
         [*nodes(4), ROOT, queue("dept").cap(cpu=6).build(), queue("leaf").parent("dept").build()],
         "QueueQuotaInsufficient",
-        "ns/train waits: the group needs cpu 8; queue leaf may hold cpu 6, of which cpu 0 is "
-        "taken: short by cpu 2; the limit is that of queue dept above it.",
+        "ns/train waits: the group needs cpu 8; queue dept may hold cpu 6, of which cpu 0 is taken: short by cpu 2.",
         policy=HIERARCHY,
     ),
     "the cluster is full": Situation(
@@ -167,7 +166,7 @@ SITUATIONS: dict[str, Situation] = {
         vcjob(requests={"cpu": "5"}, replicas=1),
         [*nodes(), DEFAULT],
         "NodesRefuse",
-        "ns/train waits: no node takes a pod of role worker: 2 Insufficient cpu.",
+        "ns/train waits: no node takes a pod of role worker: 2 Insufficient cpu; n0 comes nearest and lacks cpu 1.",
         group_phase="Inqueue",
         pods=True,
     ),
@@ -190,7 +189,7 @@ SITUATIONS: dict[str, Situation] = {
         vcjob(),
         [*nodes(), DEFAULT],
         "PodsMissing",
-        "ns/train waits: 0 of the 4 pods that it needs exist.",
+        "ns/train waits: it needs 4 pods at once, of which 0 exist.",
         group_phase="Inqueue",
     ),
     "the pods are gated": Situation(
@@ -222,8 +221,8 @@ SITUATIONS: dict[str, Situation] = {
             *(pod(f"more-{at}").group("more").request(cpu=2).build() for at in range(4)),
         ],
         "QueueExhausted",
-        "ns/train waits: queue default holds cpu 6, memory 0, pods 3 and gives train-worker-1 "
-        "nothing more (cpu 2, memory 0, pods 1).",
+        "ns/train waits: queue default deserves cpu 6, of which cpu 6 is taken: short by cpu 2 for a pod that needs "
+        "cpu 2.",
         group_phase="Inqueue",
         pods=True,
     ),

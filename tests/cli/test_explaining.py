@@ -36,7 +36,7 @@ def rung(situation: Situation, title: str) -> tuple[str, ...]:
 def test_the_queue_rung_climbs_to_the_root() -> None:
     lines = rung(SITUATIONS["the queue above may not hold so much"], "Queue")
     assert [line.split(":")[0].strip() for line in lines if "weight" in line] == ["leaf", "dept", "root"]
-    assert "    cpu: 0 in use, 8 wanted, deserved 0, guaranteed -, at most 6" in lines
+    assert "    cpu: 0 in use, 8 wanted, deserved 0, guaranteed -, at most 6, 6 left" in lines
 
 
 def test_the_nodes_rung_names_the_nearest_misses_first() -> None:
@@ -60,8 +60,11 @@ def test_the_eviction_rung_counts_who_could_go() -> None:
         group_phase="Inqueue",
         pods=True,
     )
-    preempt, reclaim = rung(situation, "Eviction")
-    assert preempt.startswith("preempt: 2 running pods of lower priority in the queue, the plugins let ")
+    preempt, keeps, reclaim = rung(situation, "Eviction")
+    assert preempt == (
+        "preempt: 2 running pods of the queue could go, the plugins let 1; that makes room for a pod on 1 node"
+    )
+    assert keeps == "  gang keeps 1"
     assert reclaim == "reclaim: queue default has what it deserves and may take nothing from others"
 
 
@@ -114,9 +117,9 @@ Reason:   QueueQuotaInsufficient
 Next:     wait for the queue's work to end, raise spec.capability, or ask for less
 
 Queue:    small: Open, weight 1, share 0.00
-            cpu: 0 in use, 8 wanted, deserved 4, guaranteed -, at most 4
+            cpu: 0 in use, 8 wanted, deserved 4, guaranteed -, at most 4, 4 left
             root: Open, weight 1
-              cpu: 0 in use, 8 wanted, deserved -, guaranteed -, at most -
+              cpu: 0 in use, 8 wanted, deserved -, guaranteed -, at most 8, 8 left
 
 Gang:     needs 4 pods at once, 0 have a place: short by 4 (4 Pending)
 

@@ -42,11 +42,16 @@ class WaitReason(StrEnum):
     NOT_ADMITTED_YET = "NotAdmittedYet"
     POD_GROUP_MISSING = "PodGroupMissing"
     PODS_MISSING = "PodsMissing"
+    PODS_REFUSED = "PodsRefused"
     PODS_GATED = "PodsGated"
     NODES_REFUSE = "NodesRefuse"
     TOPOLOGY_TOO_SMALL = "TopologyTooSmall"
     GANG_INCOMPLETE = "GangIncomplete"
     BINDING_REFUSED = "BindingRefused"
+    CLAIMS_NOT_READY = "ClaimsNotReady"
+    TASK_DEPENDENCY = "TaskDependency"
+    OTHER_SCHEDULER = "OtherScheduler"
+    SUSPENDED = "Suspended"
     ABOUT_TO_START = "AboutToStart"
 
 
@@ -63,11 +68,16 @@ NEXT_STEPS: Mapping[WaitReason, str] = {
     WaitReason.NOT_ADMITTED_YET: "wait for the next scheduling cycle; if it lasts, see the scheduler's log",
     WaitReason.POD_GROUP_MISSING: "see the job's events for what its controller could not do",
     WaitReason.PODS_MISSING: "see the job's events for what its controller could not do",
+    WaitReason.PODS_REFUSED: "see who refuses the job's pods: a ResourceQuota, a webhook or a policy",
     WaitReason.PODS_GATED: "remove the scheduling gates of the pods, or have their owner do it",
     WaitReason.NODES_REFUSE: "ask for less, change selectors and tolerations, or add nodes that fit",
     WaitReason.TOPOLOGY_TOO_SMALL: "allow a higher tier (highestTierAllowed), use mode soft, or make the gang smaller",
     WaitReason.GANG_INCOMPLETE: "wait for room for the whole gang, lower minAvailable, or ask for less",
     WaitReason.BINDING_REFUSED: "see who refuses the binds: a webhook, a quota or a node",
+    WaitReason.CLAIMS_NOT_READY: "create the claims that the pods name, or wait until they are bound",
+    WaitReason.TASK_DEPENDENCY: "lower minAvailable to the pods of the tasks that start first",
+    WaitReason.OTHER_SCHEDULER: "ask whoever runs that scheduler, or set spec.schedulerName of the job",
+    WaitReason.SUSPENDED: "resume it with 'vcctl job resume'",
     WaitReason.ABOUT_TO_START: "wait a moment",
 }
 """What the owner of a waiting job can do."""

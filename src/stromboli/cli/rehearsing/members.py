@@ -34,6 +34,17 @@ def group_name(job: JsonObject) -> str:
     return names.job_pod_group_name(json.key_of(job)[1], json.uid_of(job))
 
 
+def role_of(pod: core.Pod) -> str:
+    """The task of a vcjob that a pod is of."""
+    return pod.metadata.annotations.get(names.TASK_SPEC, "")
+
+
+def dependencies(job: JsonObject) -> dict[str, list[str]]:
+    """Tasks that start only when others have, with those others (``dependsOn``)."""
+    found = {_role(task): (task.get("dependsOn") or {}).get("name") or [] for task in _tasks(job)}
+    return {task: list(others) for task, others in found.items() if others}
+
+
 def pods(job: JsonObject, priorities: Iterable[core.PriorityClass]) -> Iterator[core.Pod]:
     """All pods of the job, Pending."""
     priorities = list(priorities)

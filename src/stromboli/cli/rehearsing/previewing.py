@@ -12,7 +12,8 @@ from stromboli.api import core
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
-from stromboli.cli.rehearsing.explaining import Explanation, Facts, explain
+from stromboli.cli.rehearsing.explaining import Explanation, explain
+from stromboli.cli.rehearsing.facts import Facts
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject

@@ -15,12 +15,14 @@ from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
 
 if TYPE_CHECKING:
-    from stromboli.cli.rehearsing.explaining import Explanation, Facts
+    from stromboli.cli.rehearsing.explaining import Explanation
+    from stromboli.cli.rehearsing.facts import Facts
 
 
 def explain_job(invocation: Invocation) -> None:
     """Print the explanation. Without the right to look at nodes, what the objects themselves say must do."""
-    from stromboli.cli.rehearsing.explaining import Facts, from_conditions
+    from stromboli.cli.rehearsing.explaining import from_conditions
+    from stromboli.cli.rehearsing.facts import Facts
     from stromboli.cli.rehearsing.policies import choose, in_cluster
     from stromboli.cli.rehearsing.snapshots import NotAllowed, gather
 
@@ -62,11 +64,13 @@ def _group_of(api: Api, job: JsonObject) -> JsonObject | None:
 
 
 def _events(api: Api, namespace: str, job: str) -> list[JsonObject]:
+    """Events about the job's pods and PodGroup, oldest first."""
     try:
         found = api.list(EVENTS, namespace)
     except ApiError:
         return []
-    return [event for event in found if str((event.get("involvedObject") or {}).get("name", "")).startswith(f"{job}-")]
+    about = [event for event in found if str((event.get("involvedObject") or {}).get("name", "")).startswith(f"{job}-")]
+    return sorted(about, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
 
 
 def lines(found: Explanation, policy: str, missing: tuple[str, ...]) -> list[str]:
