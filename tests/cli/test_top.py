@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from stromboli.api.kinds import JOBS, NODES, POD_GROUPS, PODS, QUEUES
-from stromboli.cli.vc.top import bar, tree
-from stromboli.kube.json import JsonObject
+from stromboli.cli.vc.top import bar
 from stromboli.testing.apiserver import FakeApiServer
 from tests.cli.driving import Until, drive, job, meta, pod_group, queue
 
@@ -94,8 +93,3 @@ BARS = {"empty": (0, 4, 0), "half": (2, 4, 12), "full": (4, 4, 24), "over": (9, 
 def test_bars(name: str) -> None:
     used, of, want = BARS[name]
     assert bar(Fraction(used), Fraction(of)).count("#") == want
-
-
-def test_queues_of_a_circle_are_shown_all_the_same() -> None:
-    queues: list[JsonObject] = [queue("a", parent="b"), queue("b", parent="a"), queue("lost", parent="ghost")]
-    assert sorted(item["metadata"]["name"] for _, item in tree(queues)) == ["a", "b", "lost"]

@@ -86,6 +86,7 @@ def test_the_scheduler_gets_policy_and_plugins_and_the_end_says_where_state_is(t
                 appears(plugins / "opened")
                 running.send_signal(signal.SIGINT)
         code = running.wait(timeout=30)
+    assert any(line.startswith("Dashboard: http://127.0.0.1:") for line in seen), "".join(seen)
     assert (code, seen[-1]) == (0, f"stopping; state kept in {directory / 'state.json'}\n"), "".join(seen)
     assert (directory / "state.json").exists()
     assert (plugins / "opened").exists()

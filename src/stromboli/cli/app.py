@@ -56,12 +56,22 @@ def up(
     keep_state: Annotated[bool, typer.Option("--keep-state/--fresh", help="keep objects between runs")] = True,
     scheduler_conf: SchedulerConf = None,
     plugins_dir: PluginsDir = None,
+    dashboard_port: Annotated[
+        int, typer.Option("--dashboard-port", help="port of the dashboard; 0 takes a free one")
+    ] = 0,
 ) -> None:
-    """Start the embedded cluster and the three processes, and keep them running until Ctrl-C."""
+    """Start the embedded cluster, the three processes and the dashboard, and keep them running until Ctrl-C."""
     from stromboli.cli.upping import UpOptions, run_up
 
     options = UpOptions(
-        directory.absolute(), nodes, node_capacity, port, keep_state, _absolute(scheduler_conf), _absolute(plugins_dir)
+        directory.absolute(),
+        nodes,
+        node_capacity,
+        port,
+        keep_state,
+        _absolute(scheduler_conf),
+        _absolute(plugins_dir),
+        dashboard_port,
     )
     sys.exit(_run(lambda: run_up(options)))
 

@@ -102,9 +102,13 @@ async def run_demo(options: DemoOptions) -> None:
     def say(line: str | Text) -> None:
         console.print(Text.assemble((f"{time.monotonic() - started:5.1f}s  ", "dim"), line))
 
-    say(f"an embedded cluster with {counted(options.nodes, 'node')} of {options.node_capacity}, and three processes")
-    stack_options = StackOptions(directory=options.directory, nodes=options.nodes, node_capacity=options.node_capacity)
+    nodes = f"{counted(options.nodes, 'node')} of {options.node_capacity}"
+    say(f"an embedded cluster with {nodes}, three processes and a dashboard")
+    stack_options = StackOptions(
+        directory=options.directory, nodes=options.nodes, node_capacity=options.node_capacity, with_dashboard=True
+    )
     async with Stack(stack_options, progress=say) as stack:
+        say(f"Dashboard: {stack.dashboard_url}")
         async with await Client.connect(kubeconfig=str(stack.kubeconfig)) as client:
             try:
                 await _demonstrate(client, stack, documents, console, say)

@@ -1,4 +1,4 @@
-"""The whole system on one machine: the embedded cluster and the three processes, each a process of its own.
+"""The whole system on one machine: embedded cluster, three processes and dashboard, each a process of its own.
 
 Used by ``stromboli demo``, ``stromboli up`` and the end-to-end suite. A :class:`Stack` starts its parts in order,
 waits for each to be ready, keeps one log file a part, notices when one dies, and stops them in reverse order, by
@@ -29,6 +29,7 @@ READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 CLUSTER, WEBHOOKS, CONTROLLERS, SCHEDULER = "localcluster", "webhooks", "controllers", "scheduler"
+DASHBOARD = "dashboard"
 PROCESSES = (WEBHOOKS, CONTROLLERS, SCHEDULER)
 ADMISSIONS = (
     "/jobs/mutate,/jobs/validate,/podgroups/mutate,/podgroups/validate,/queues/mutate,/queues/validate,"
@@ -57,6 +58,8 @@ class StackOptions:
     cluster_arguments: Sequence[str] = ()
     with_cluster: bool = True
     with_processes: bool = True
+    with_dashboard: bool = False
+    dashboard_port: int = 0
     kubeconfig: Path | None = None
     """Kubeconfig of an existing cluster, when ``with_cluster`` is false."""
     process_arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -94,6 +97,8 @@ class Stack:
     def __init__(self, options: StackOptions, *, progress: Callable[[str], None] = lambda _line: None) -> None:
         self.options = options
         self.parts: dict[str, Part] = {}
+        self.dashboard_url: str | None = None
+        """Address of the page, when it is started."""
         self._progress = progress
 
     @property
@@ -115,6 +120,8 @@ class Stack:
                 await self.start_cluster()
             for name in PROCESSES if self.options.with_processes else ():
                 await self.start(name)
+            if self.options.with_dashboard:
+                await self.start(DASHBOARD)
         except BaseException:
             await self.stop_all()
             raise
@@ -138,7 +145,7 @@ class Stack:
         await self._until(part, lambda: announces(options.directory / "ready", part.process.pid))
 
     async def start(self, name: str) -> None:
-        """Start one of the three processes and wait until it says it is ready."""
+        """Start one of the three processes, or the dashboard, and wait until it says it is ready."""
         health = free_port()
         arguments = self.options.process_arguments.get(name) or self._arguments(name)
         part = await self._spawn(name, [*self._common(health), *arguments])
@@ -195,6 +202,10 @@ class Stack:
                 f"--certificate-dir={self.options.directory / 'webhook-certificates'}",
                 f"--enabled-admission={ADMISSIONS}",
             ]
+        if name == DASHBOARD:
+            address = f"127.0.0.1:{self.options.dashboard_port or free_port()}"
+            self.dashboard_url = f"http://{address}/"
+            return [f"--listen-address={address}"]
         arguments = ["--leader-elect=false", "--enable-metrics", f"--listen-address=127.0.0.1:{free_port()}"]
         if name == SCHEDULER:
             arguments += ["--schedule-period=200ms"]

@@ -25,6 +25,7 @@ class UpOptions:
     keep_state: bool
     scheduler_conf: Path | None = None
     plugins_dir: Path | None = None
+    dashboard_port: int = 0
 
 
 async def run_up(options: UpOptions) -> None:
@@ -57,17 +58,22 @@ def stack_options(options: UpOptions) -> StackOptions:
         state_file=options.directory / "state.json" if options.keep_state else None,
         scheduler_conf=options.scheduler_conf,
         plugins_dir=options.plugins_dir,
+        with_dashboard=True,
+        dashboard_port=options.dashboard_port,
     )
 
 
 def banner(stack: Stack) -> str:
     """What to type next, in another terminal."""
-    return (
-        f"  export KUBECONFIG={stack.kubeconfig}\n"
-        f"  export PATH={Path(sys.executable).parent}:$PATH  # vcctl, kubectl vc\n"
-        f"  kubectl get nodes\n"
-        f"  kubectl apply -f examples/demo/10-gang.yaml\n"
-        f"  kubectl get vcjob,podgroup,pod\n"
-        f"  vcctl job explain gang\n\n"
-        f"Logs: {stack.logs}    Stop: Ctrl-C"
-    )
+    lines = [
+        f"  export KUBECONFIG={stack.kubeconfig}",
+        f"  export PATH={Path(sys.executable).parent}:$PATH  # vcctl, kubectl vc",
+        "  kubectl get nodes",
+        "  kubectl apply -f examples/demo/10-gang.yaml",
+        "  kubectl get vcjob,podgroup,pod",
+        "  vcctl job explain gang",
+        "",
+        *([f"Dashboard: {stack.dashboard_url}"] if stack.dashboard_url else []),
+        f"Logs: {stack.logs}    Stop: Ctrl-C",
+    ]
+    return "\n".join(lines)

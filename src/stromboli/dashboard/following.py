@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 BEAT_SECONDS: Final = 2.0
-ANSWER_SECONDS: Final = 3.0
+ANSWER_SECONDS: Final = 10.0
 LONGEST_PAUSE: Final = 5.0
 """Between two attempts to list or watch: somebody is looking."""
 SETTLE_SECONDS: Final = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,7 +36,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue in the order of the tree. ``waiting`` and ``running`` count its PodGroups, not those below it."""
+    """A queue in the order of the tree. ``waiting`` and ``running`` count its PodGroups and those of queues below."""
 
     name: str
     parent: str
@@ -74,8 +74,9 @@ def rows(sight: Sight) -> list[QueueRow]:
     """All queues, parents before their children."""
     total = amounts.total(node.status.allocatable for node in sight.nodes)
     measured = resources(sight)
-    waiting = Counter(group.spec.queue for group in sight.groups if waits(group))
-    running = Counter(group.spec.queue for group in sight.groups if group.status.phase == PodGroupPhase.RUNNING)
+    ordered = list(tree(sight.queues))
+    waiting = _with_children(ordered, (group for group in sight.groups if waits(group)))
+    running = _with_children(ordered, (group for group in sight.groups if group.status.phase == PodGroupPhase.RUNNING))
     return [
         QueueRow(
             queue.name,
@@ -89,8 +90,17 @@ def rows(sight: Sight) -> list[QueueRow]:
             running[queue.name],
             tuple(_use(queue, resource, total) for resource in measured),
         )
-        for depth, queue in tree(sight.queues)
+        for depth, queue in ordered
     ]
+
+
+def _with_children(ordered: Sequence[tuple[int, core.Queue]], groups: Iterable[core.PodGroup]) -> Counter[str]:
+    """PodGroups by queue, those of a queue counted for all queues above it, too."""
+    found = Counter(group.spec.queue for group in groups)
+    for depth, queue in reversed(ordered):
+        if depth:
+            found[parent_of(queue)] += found[queue.name]
+    return found
 
 
 def _use(queue: core.Queue, resource: str, total: Mapping[str, Fraction]) -> Use:

@@ -11,13 +11,12 @@ from stromboli.api.phases import PodGroupPhase
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 
 _WAITING: Final = frozenset({"", PodGroupPhase.PENDING, PodGroupPhase.INQUEUE})
-_TELLING: Final = frozenset({("Admitted", "False"), ("Unschedulable", "True")})
 _STEPS: Final = {str(reason): step for reason, step in NEXT_STEPS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why something waits: one word, the numbers, and what its owner can do (empty where nothing is known or the numbers say it)."""
+    """Why something waits: one word, the numbers, and what its owner can do (empty where the numbers say it)."""
 
     reason: str = ""
     message: str = ""
@@ -37,15 +36,17 @@ def why(group: core.PodGroup) -> Why:
     if not waits(group):
         return NOTHING
     for condition in reversed(group.status.conditions):
-        if (condition.type, condition.status) in _TELLING:
-            return told(condition.reason, condition.message)
+        match condition.type, condition.status:
+            case "Admitted", "False":  # its message ends with what can be done
+                return Why(condition.reason, condition.message)
+            case "Unschedulable", "True":
+                return told(condition.reason, condition.message)
     return told(WaitReason.NOT_ADMITTED_YET, "no scheduling cycle has looked at it yet")
 
 
 def told(reason: str, message: str) -> Why:
-    """A reason with the next step that belongs to it, unless the message says it already."""
-    step = _STEPS.get(reason, "")
-    return Why(str(reason), message, "" if step.casefold() in message.casefold() else step)
+    """A reason with the next step that belongs to it."""
+    return Why(str(reason), message, _STEPS.get(reason, ""))
 
 
 def job_of(group: core.PodGroup) -> str:

@@ -105,13 +105,13 @@ export class QueueTree {
     const name = el("th", { scope: "row", role: "rowheader", class: "name" },
       el("div", { class: "indent", vars: { "--depth": row.depth } },
         el("span", { class: leaf ? "twig leaf" : open ? "twig open" : "twig", "aria-hidden": "true" }),
-        el("span", { class: "title", text: row.name }),
-        row.state === "Open" ? null : chip(row.state),
-        el("span", { class: "muted small", text: details.filter(Boolean).join(", ") })));
+        el("div", {}, el("span", { class: "title", text: row.name }), " ",
+          row.state === "Open" ? null : chip(row.state), " ",
+          el("span", { class: "muted small", text: details.filter(Boolean).join(", ") }))));
     return el("tr", {
       role: "row", tabindex: current ? 0 : -1, "aria-level": row.depth + 1, "aria-posinset": position, "aria-setsize": size,
       "aria-expanded": leaf ? null : String(open), "data-queue": row.name,
-    }, name, el("td", { role: "gridcell", class: "gangs" }, gangs(row)),
+    }, name, el("td", { role: "gridcell", class: "gangs" }, gangs(row, leaf)),
     ...row.uses.map((use) => el("td", { role: "gridcell", class: "use" }, bar(use))));
   }
 
@@ -159,10 +159,12 @@ function jobsOf(queue, state = "") {
   return `#jobs?${query}`;
 }
 
-function gangs(row) {
+function gangs(row, leaf) {
   const parts = [];
-  if (row.running) parts.push(el("a", { href: jobsOf(row.name), tabindex: -1, text: `${row.running} running` }));
-  if (row.waiting) parts.push(el("a", { href: jobsOf(row.name, "waiting"), tabindex: -1, class: "waits", text: `${row.waiting} waiting` }));
+  const linked = (state) => (leaf ? { href: jobsOf(row.name, state), tabindex: -1 } : {}); // only leaves hold jobs of their own
+  const tag = leaf ? "a" : "span";
+  if (row.running) parts.push(el(tag, { ...linked(""), text: `${row.running} running` }));
+  if (row.waiting) parts.push(el(tag, { ...linked("waiting"), class: "waits", text: `${row.waiting} waiting` }));
   return parts.length ? parts.flatMap((part, index) => (index ? [el("br"), part] : [part])) : el("span", { class: "muted", text: "–" });
 }
 
@@ -184,7 +186,7 @@ export function bar(use) {
     beyond > 0 ? el("span", { class: "beyond", vars: { "--from": within, "--to": beyond } }) : null,
     use.guarantee_part ? el("span", { class: "guarantee", vars: { "--to": use.guarantee_part } }) : null,
     use.deserved_part === null ? null : el("span", { class: "deserved", vars: { "--at": use.deserved_part } }));
-  const facts = [use.deserved ? `deserves ${use.deserved}` : "", use.guarantee ? `guaranteed ${use.guarantee}` : ""].filter(Boolean).join(" · ");
+  const facts = [use.deserved ? `deserves ${use.deserved}` : "", use.guarantee ? `guaranteed ${use.guarantee}` : ""].filter(Boolean).join(" · ") || (use.limited ? "" : "no limit of its own");
   return el("div", { class: "measure" }, drawing,
     el("div", { class: "figures", "aria-hidden": "true" },
       el("span", { class: "used" }, el("b", { text: use.used }), use.limited ? ` of ${use.capability}` : ""),

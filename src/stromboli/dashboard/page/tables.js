@@ -33,7 +33,7 @@ export class PagedTable {
   }
 
   toolbar() {
-    const box = el("input", { type: "search", placeholder: `Find in ${this.kind.label.toLowerCase()}`, "aria-label": `Find in ${this.kind.label.toLowerCase()}`, id: `${this.kind.name}-search` });
+    const box = el("input", { type: "search", placeholder: `Find in ${this.kind.label}`, "aria-label": `Find in ${this.kind.label}`, id: `${this.kind.name}-search` });
     box.value = this.params.get("search") || "";
     let timer = 0;
     box.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => this.set("search", box.value), 200); });
@@ -100,7 +100,7 @@ function pods(row, total) {
   if (row.succeeded) parts.push(`${row.succeeded} succeeded`);
   if (row.failed) parts.push(`${row.failed} failed`);
   const needs = total ? `${total} in all, ${row.least} at least` : `${row.least} at least`;
-  return el("td", {}, el("div", { text: parts.join(", ") || "none running" }), el("div", { class: "muted small", text: needs }));
+  return el("td", { class: "pods" }, el("div", { text: parts.join(", ") || "none running" }), el("div", { class: "muted small", text: needs }));
 }
 
 export const EMPTY_JOBS = () => empty("No jobs yet. Try one:", "kubectl apply -f examples/demo/10-gang.yaml");
@@ -111,7 +111,7 @@ export const JOBS = {
   filters: [["namespace", "namespaces"], ["queue", "queues"], ["state", "states"]],
   extra: { state: [["waiting", "Waiting, with a reason"]] },
   key: (row) => `${row.namespace}/${row.name}`,
-  row: (row) => el("tr", {}, name(row), el("td", {}, el("a", { href: `#queues?${new URLSearchParams({ search: row.queue })}`, text: row.queue })),
+  row: (row) => el("tr", {}, name(row), el("td", { class: "queue" }, el("a", { href: `#queues?${new URLSearchParams({ search: row.queue })}`, text: row.queue })),
     el("td", {}, chip(row.state), row.group === "Inqueue" && row.state === "Pending" ? el("div", { class: "muted small", text: "admitted" }) : null),
     pods(row, row.pods), el("td", {}, age(row.created)), el("td", { class: "reason" }, reason(row.why))),
   empty: EMPTY_JOBS,
@@ -123,7 +123,7 @@ export const PODGROUPS = {
   filters: [["namespace", "namespaces"], ["queue", "queues"], ["state", "states"]],
   extra: { state: [["waiting", "Waiting, with a reason"]] },
   key: (row) => `${row.namespace}/${row.name}`,
-  row: (row) => el("tr", {}, name(row), el("td", { text: row.job || "–" }), el("td", { text: row.queue }), el("td", {}, chip(row.state)),
+  row: (row) => el("tr", {}, name(row), el("td", { class: "job", text: row.job || "–" }), el("td", { class: "queue", text: row.queue }), el("td", {}, chip(row.state)),
     pods(row, 0), el("td", { text: row.tier || "–" }), el("td", {}, age(row.created)), el("td", { class: "reason" }, reason(row.why))),
   empty: () => empty("No PodGroups yet. Every job gets one, and so does every pod with schedulerName volcano."),
 };

@@ -38,10 +38,11 @@ export class Topology {
     const open = []; // the element that takes the children of each depth
     for (const [index, domain] of domains.entries()) {
       const inner = el("div", { class: "inner" });
-      const cells = domain.nodes.length ? el("div", { class: "cells" }, domain.nodes.map((place) => this.drawCell(place))) : null;
-      const title = domain.tier_name ? `tier ${domain.tier}, ${domain.tier_name}` : `tier ${domain.tier}`;
+      const cells = domain.nodes.length ? el("div", { class: "cells", vars: { "--columns": columns(domain.nodes.length) } }, domain.nodes.map((place) => this.drawCell(place))) : null;
+      const facts = `${counted(domain.size, "node")} · ${percent(domain.use)}`;
+      const title = domain.nodes.length && domain.depth ? facts : `tier ${domain.tier}${domain.tier_name ? `, ${domain.tier_name}` : ""} · ${facts}`;
       const box = el("section", { class: domain.nodes.length ? "domain leaf" : "domain", "aria-label": words(domain), "data-domain": index },
-        el("header", {}, el("span", { class: "title", text: domain.name }), el("span", { class: "muted small", text: `${title} · ${counted(domain.size, "node")} · ${percent(domain.use)}` })),
+        el("header", {}, el("span", { class: "title", text: domain.name }), el("span", { class: "muted small", text: title })),
         cells, inner);
       open.length = domain.depth;
       (domain.depth ? open[domain.depth - 1] : { append: (...items) => made.push(...items) }).append(box);
@@ -129,7 +130,7 @@ export class Topology {
       hits += hit ? 1 : 0;
     }
     this.map.classList.toggle("searched", Boolean(text));
-    this.count.textContent = text ? `${counted(hits, "node")} of ${this.data.nodes.length}` : `${counted(this.data.nodes.length, "node")}, ${counted(this.data.domains.length, "domain")}`;
+    this.count.textContent = text ? `${counted(hits, "node")} of ${this.data.nodes.length}` : [counted(this.data.nodes.length, "node"), ...tiers(this.data.domains)].join(", ");
   }
 
   key(event) {
@@ -156,6 +157,21 @@ export class Topology {
 
 function stateWords(node) {
   return (node.ready ? "" : ", not ready") + (node.schedulable ? "" : ", cordoned");
+}
+
+/** Cells a line: about twice as many as there are lines. */
+function columns(nodes) {
+  return Math.min(16, Math.max(4, Math.ceil(Math.sqrt(2 * nodes))));
+}
+
+/** How many domains there are of each tier, the narrowest first. */
+function tiers(domains) {
+  const found = new Map();
+  for (const domain of domains) {
+    const key = `tier ${domain.tier}${domain.tier_name ? ` (${domain.tier_name})` : ""}`;
+    found.set(key, [domain.tier, (found.get(key)?.[1] || 0) + 1]);
+  }
+  return [...found].sort((one, other) => one[1][0] - other[1][0]).map(([key, [, count]]) => `${count} of ${key}`);
 }
 
 function words(domain) {
