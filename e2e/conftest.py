@@ -22,6 +22,18 @@ from stromboli.kube.client import Client
 CHART_POLICY = Path(__file__).parents[1] / "charts" / "stromboli" / "config" / "volcano-scheduler.conf"
 OpenQueue = Callable[..., Awaitable[str]]
 _numbers = itertools.count(1)
+MARKERS = (
+    "simulated_nodes: counts on five nodes of 8 cpu, whose containers run in name only and end as annotations say",
+    "own_processes: kills, stops or reconfigures the three processes, which the suite itself must have started",
+)
+OF_PROCESSES = frozenset({"policy_file"})
+"""Fixtures whose users need processes of their own."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What a test counts on, so that it is not chosen where that is not so (``e2e.realcluster.borrowing``)."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,6 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(180))
+            if OF_PROCESSES & set(getattr(item, "fixturenames", ())):
+                item.add_marker(pytest.mark.own_processes)
             if "asyncio" in item.keywords or item.get_closest_marker("asyncio"):
                 item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 

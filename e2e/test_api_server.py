@@ -16,6 +16,8 @@ from stromboli.cli.stack import CLUSTER, Stack
 from stromboli.kube.client import Client
 from stromboli.kube.errors import KubeError
 
+pytestmark = pytest.mark.own_processes
+
 Restart = Callable[[], Awaitable[None]]
 BACK_SECONDS = 90.0
 

@@ -14,6 +14,8 @@ from e2e.cluster import COMPLETE, Cluster, eventually, vcjob
 from stromboli.api.kinds import JOBS, NAMESPACES, PODS
 from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS, Stack
 
+pytestmark = pytest.mark.own_processes
+
 
 @contextlib.asynccontextmanager
 async def every_pod_added(cluster: Cluster) -> AsyncIterator[list[str]]:

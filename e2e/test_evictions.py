@@ -5,6 +5,7 @@ The chart's default policy evicts nobody, so the scheduler is given another one 
 
 from __future__ import annotations
 
+import pytest
 import pytest_asyncio
 
 from e2e.cluster import Cluster, eventually, is_running, uids
@@ -12,6 +13,8 @@ from e2e.conftest import OpenQueue
 from e2e.contention import EVERYTHING, heavy, refused_a_node
 from e2e.policies import PolicyFile
 from stromboli.api.kinds import JOBS
+
+pytestmark = pytest.mark.simulated_nodes
 
 POLICY = """
 actions: "enqueue, allocate, backfill, preempt, reclaim"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import pytest_asyncio
 
 from e2e.cluster import Cluster
@@ -9,6 +10,8 @@ from e2e.conftest import OpenQueue
 from e2e.contention import EVERYTHING, heavy, refused_a_node
 from e2e.policies import PolicyFile
 from stromboli.api.kinds import JOBS
+
+pytestmark = pytest.mark.simulated_nodes
 
 POLICY = """
 actions: "enqueue, allocate, backfill, gangpreempt, gangreclaim"

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import yaml
 
 from e2e.cluster import Cluster, Json, eventually
 from stromboli.api.kinds import CONFIG_MAPS, HYPER_NODES, NAMESPACES, NODES
 from stromboli.kube.client import PatchType
 from stromboli.kube.errors import AlreadyExists
+
+pytestmark = pytest.mark.simulated_nodes
 
 SYSTEM, CONFIG_MAP, KEY = "volcano-system", "volcano-controller-configmap", "volcano-controller.conf"
 SOURCE = "volcano.sh/network-topology-source"

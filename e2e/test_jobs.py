@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from e2e.cluster import COMPLETE, Cluster, eventually, phase, vcjob
 from stromboli.api.kinds import JOBS, PODS
 
@@ -54,6 +56,7 @@ async def test_a_gang_too_big_starts_no_pod_and_says_why_with_numbers(cluster: C
     assert phase(await cluster.job("too-big")) == "Pending"
 
 
+@pytest.mark.simulated_nodes
 async def test_a_gang_that_is_admitted_but_finds_no_room_says_what_is_lacking(cluster: Cluster) -> None:
     await cluster.create(JOBS, vcjob("tight", replicas=11, cpu="3", command="sleep 1"))
     group = await eventually(
@@ -71,6 +74,7 @@ async def test_a_gang_that_is_admitted_but_finds_no_room_says_what_is_lacking(cl
     assert not [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
 
 
+@pytest.mark.simulated_nodes
 async def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(cluster: Cluster) -> None:
     for name in ("first", "second"):
         await cluster.create(JOBS, vcjob(name, replicas=6, cpu="4", command="sleep 2", task_policies=[COMPLETE]))

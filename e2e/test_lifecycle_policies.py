@@ -15,6 +15,8 @@ import pytest
 from e2e.cluster import Cluster, Json, eventually, phase, uids, vcjob
 from stromboli.api.kinds import JOBS, NODES, PODS
 
+pytestmark = pytest.mark.simulated_nodes
+
 WORKERS = frozenset(f"job-worker-{index}" for index in range(4))
 FIRST_PARTITION, SECOND_PARTITION = {"job-worker-0", "job-worker-1"}, {"job-worker-2", "job-worker-3"}
 WORKER, OTHER_WORKER, SERVER = "job-worker-1", "job-worker-2", "job-server-0"

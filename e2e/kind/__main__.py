@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,12 +16,11 @@ from pathlib import Path
 
 from e2e.kind import planning, prerequisites
 from e2e.kind.planning import Plan
+from e2e.realcluster import suites
 from e2e.realnode.commands import CommandError, run
 from e2e.realnode.releasing import Helm
 from images import build
 
-SUITE = Path(__file__).parents[1]
-STOP_SECONDS = 60.0
 STEP_SECONDS = 1800.0
 
 
@@ -59,24 +57,7 @@ async def _on_a_cluster(plan: Plan, helm: Path, arguments: Sequence[str]) -> int
         await run(*command, seconds=STEP_SECONDS)
     say("installing the chart")
     await Helm(helm, plan.kubeconfig, planning.RELEASE).install(values=planning.values())
-    return await _suite(plan, arguments)
-
-
-async def _suite(plan: Plan, arguments: Sequence[str]) -> int:
-    """Run pytest; a cancelled run is interrupted in a way that lets its fixtures clean up."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *plan.suite(arguments, SUITE), env=plan.environment(os.environ), start_new_session=True
-    )
-    try:
-        return await process.wait()
-    except asyncio.CancelledError:
-        process.send_signal(signal.SIGINT)
-        try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-        raise
+    return await suites.run_pytest(suites.chosen(planning.NOT_HERE, arguments), plan.environment(os.environ))
 
 
 async def _take_away(plan: Plan, *, failed: bool) -> None:
@@ -93,24 +74,13 @@ async def _take_away(plan: Plan, *, failed: bool) -> None:
         shutil.rmtree(plan.directory)
 
 
-async def _until_signalled(keep: bool, arguments: Sequence[str]) -> int:
-    task = asyncio.ensure_future(main_task(keep, arguments))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        return 130
-
-
 def main() -> int:
     """Entry; answers the exit code."""
     parser = argparse.ArgumentParser(prog="python -m e2e.kind", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the cluster there")
     options, arguments = parser.parse_known_args()
     try:
-        return asyncio.run(_until_signalled(options.keep, arguments))
+        return asyncio.run(suites.until_signalled(main_task(options.keep, arguments)))
     except Exception as error:
         if not getattr(error, "for_user", False):
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,11 +94,6 @@ class Plan:
     def delete(self) -> Command:
         """Take the cluster away."""
         return ("kind", "delete", "cluster", *self._named, *self._reached)
-
-    def suite(self, arguments: Sequence[str], suite: Path) -> Command:
-        """Arguments of Python: the suite, or the files that the user names; options of the user's come last and win."""
-        named = any(not argument.startswith("-") for argument in arguments)
-        return ("-m", "pytest", "-m", NOT_HERE, *([] if named else [str(suite)]), *arguments)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Environment of the suite: the cluster, and that the processes run there already."""

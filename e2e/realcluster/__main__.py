@@ -1,7 +1,7 @@
 """``python -m e2e.realcluster``: build what is missing, start the control plane, install the chart, run the suite.
 
 ``--build`` only builds. ``--keep`` leaves the control plane running until Ctrl-C instead of running the suite. Further
-arguments go to pytest.
+arguments go to pytest. With ``E2E_KUBECONFIG=FILE`` the suite runs on that cluster (:mod:`e2e.realcluster.borrowing`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -19,14 +18,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from e2e.realcluster import auditing, binaries, installing
+from e2e.realcluster import auditing, binaries, borrowing, installing, suites
 from e2e.realcluster.cluster import NEEDED, RealCluster
 from e2e.realcluster.rendering import Release, render
 from stromboli.cli.stack import ADMISSIONS
 from stromboli.kube.json import JsonObject
 
-SUITE = Path(__file__).parents[1]
-STOP_SECONDS = 60.0
 VALUES: JsonObject = {
     "custom": {
         "enabled_admissions": ADMISSIONS,
@@ -52,12 +49,14 @@ def say(line: str) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """The whole of it; answers the exit code."""
+    release = Release("volcano")
+    if (given := os.environ.get(borrowing.VARIABLE)) and not (arguments.build or arguments.keep):
+        return await borrowing.run(Path(given), release, VALUES, arguments.pytest, say)
     found = await binaries.provide([*NEEDED, "helm"], say)
     if arguments.build:
         return 0
     directory = Path(tempfile.mkdtemp(prefix="stromboli-e2e-"))
     started = time.monotonic()
-    release = Release("volcano")
     objects = await render(found["helm"], release, VALUES)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(RealCluster(directory, found))
@@ -81,28 +80,15 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _suite(cluster: RealCluster, environment: Mapping[str, str], arguments: Sequence[str]) -> int:
-    """Run pytest; a cancelled run is interrupted in a way that lets its fixtures clean up."""
     started = time.monotonic()
     environment = {
         **os.environ,
         **environment,
-        "E2E_KUBECONFIG": str(cluster.kubeconfig),
+        borrowing.VARIABLE: str(cluster.kubeconfig),
         "E2E_PROCESSES": str(cluster.directory / "processes.json"),
         "E2E_API_SERVER_PID": str(cluster.api_server_pid),
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pytest", *(arguments or [str(SUITE)]), env=environment, start_new_session=True
-    )
-    try:
-        code = await process.wait()
-    except asyncio.CancelledError:
-        process.send_signal(signal.SIGINT)
-        try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-        raise
+    code = await suites.run_pytest(arguments, environment)
     say(f"the suite took {time.monotonic() - started:.0f} s")
     return code
 
@@ -117,17 +103,6 @@ def _judge(cluster: RealCluster, objects: Sequence[JsonObject], release: Release
     return 1 if findings.lines else 0
 
 
-async def _until_signalled(arguments: argparse.Namespace) -> int:
-    task = asyncio.ensure_future(run(arguments))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        return 130
-
-
 def main() -> int:
     """Entry; answers the exit code."""
     parser = argparse.ArgumentParser(prog="python -m e2e.realcluster", description=__doc__)
@@ -136,7 +111,7 @@ def main() -> int:
     arguments, arguments_of_pytest = parser.parse_known_args()
     arguments.pytest = arguments_of_pytest
     try:
-        return asyncio.run(_until_signalled(arguments))
+        return asyncio.run(suites.until_signalled(run(arguments)))
     except Exception as error:
         if not getattr(error, "for_user", False):
             raise

@@ -12,16 +12,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from e2e.realcluster.cluster import RealCluster
-from e2e.realcluster.controlplane import HOST
+from e2e.realcluster import kubeconfigs
 from e2e.realcluster.rendering import Release, account, container_arguments, container_environment, named, of_kind
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
 from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS, free_port
-from stromboli.kube.client import Client
+from stromboli.kube.client import Client, PatchType
+from stromboli.kube.errors import AlreadyExists, NotFound
 from stromboli.kube.json import JsonObject
-from stromboli.localcluster.kubeconfig import write_kubeconfig
 
 ESTABLISHED_SECONDS = 60.0
 TOKEN_SECONDS = 6 * 3600
@@ -35,7 +35,20 @@ OBJECTS = (
     "ValidatingWebhookConfiguration",
 )
 """What is created after the CustomResourceDefinitions, in this order."""
+MANAGER = "stromboli-e2e"
+LOOPBACK = "127.0.0.1"
 BY_KIND: Mapping[str, Kind] = {kind.kind: kind for kind in kinds.ALL if kind not in kinds.OWN}
+
+
+class Target(Protocol):
+    """Where the chart goes: an administrator's kubeconfig, a directory for files, our address for the API server."""
+
+    @property
+    def directory(self) -> Path: ...
+    @property
+    def kubeconfig(self) -> Path: ...
+    @property
+    def host(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +59,38 @@ class Installation:
     environment: Mapping[str, str]
 
 
-async def install(cluster: RealCluster, objects: Sequence[JsonObject], release: Release) -> Installation:
-    """Create the chart's objects and answer how its processes are started on this machine."""
-    port = free_port()
+async def install(
+    cluster: Target, objects: Sequence[JsonObject], release: Release, created: list[JsonObject] | None = None
+) -> Installation:
+    """Bring the chart's objects into the cluster and answer how its processes are started on this machine.
+
+    What was not there before is added to ``created``, in order; what was there is brought up to date.
+    """
+    port, created = free_port(), [] if created is None else created
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}}
+    definitions = of_kind(objects, "CustomResourceDefinition")
     async with await Client.connect(kubeconfig=str(cluster.kubeconfig), qps=0) as client:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}}
-        await client.create(kinds.NAMESPACES, namespace)
-        await create_definitions(client, objects)
-        for item in of_kind(objects, *OBJECTS):
-            await client.create(BY_KIND[item["kind"]], _reached_by_url(item, f"https://{HOST}:{port}"))
+        for item in (namespace, *definitions, *of_kind(objects, *OBJECTS)):
+            if await _put(client, _reached_by_url(item, f"https://{cluster.host}:{port}")):
+                created.append(item)
+            if item in definitions:
+                await _established(client, item["metadata"]["name"])
         deployments = _deployments(objects, release)
         arguments = {
             name: [*container_arguments(deployment), *await _here(client, cluster, name, deployment, objects, port)]
             for name, deployment in deployments.items()
         }
         return Installation(arguments, container_environment(deployments[CONTROLLERS]))
+
+
+async def take_away(kubeconfig: Path, created: Sequence[JsonObject]) -> None:
+    """Delete what :func:`install` has created, the latest first: webhooks that nobody answers must not outlive it."""
+    async with await Client.connect(kubeconfig=str(kubeconfig), qps=0) as client:
+        for item in reversed(created):
+            try:
+                await client.delete(BY_KIND[item["kind"]], item["metadata"]["name"], item["metadata"].get("namespace"))
+            except NotFound:
+                continue
 
 
 async def create_definitions(client: Client, objects: Sequence[JsonObject]) -> None:
@@ -70,6 +100,25 @@ async def create_definitions(client: Client, objects: Sequence[JsonObject]) -> N
         await _established(client, item["metadata"]["name"])
 
 
+async def _put(client: Client, item: JsonObject) -> bool:
+    """Create an object, or bring it up to date; answers whether it was not there before."""
+    kind, metadata = BY_KIND[item["kind"]], item["metadata"]
+    try:
+        await client.create(kind, item)
+    except AlreadyExists:
+        await client.patch(
+            kind,
+            metadata["name"],
+            item,
+            metadata.get("namespace"),
+            type=PatchType.APPLY,
+            field_manager=MANAGER,
+            force=True,
+        )
+        return False
+    return True
+
+
 def _deployments(objects: Sequence[JsonObject], release: Release) -> dict[str, JsonObject]:
     suffixes = {WEBHOOKS: "admission", CONTROLLERS: "controllers", SCHEDULER: "scheduler"}
     return {name: named(objects, "Deployment", f"{release.name}-{suffix}") for name, suffix in suffixes.items()}
@@ -77,7 +126,7 @@ def _deployments(objects: Sequence[JsonObject], release: Release) -> dict[str, J
 
 async def _here(
     client: Client,
-    cluster: RealCluster,
+    cluster: Target,
     name: str,
     deployment: JsonObject,
     objects: Sequence[JsonObject],
@@ -86,7 +135,7 @@ async def _here(
     """Arguments that take the place of what a pod would have."""
     who, where = account(deployment), deployment["metadata"]["namespace"]
     kubeconfig = cluster.directory / f"{name}.kubeconfig"
-    write_kubeconfig(kubeconfig, cluster.url, cluster.authority, await _token(client, who, where))
+    kubeconfigs.write_for_token(kubeconfig, cluster.kubeconfig, await _token(client, who, where))
     files = {
         flag: _written(cluster.directory, named(objects, "ConfigMap", f"{who}-configmap"), key)
         for process, flag, key in (
@@ -95,12 +144,13 @@ async def _here(
         )
         if process == name
     }
-    reviews = [f"--port={port}", f"--listen-address={HOST}", f"--metrics-address={HOST}:{free_port()}"]
+    metrics = f"{LOOPBACK}:{free_port()}"
+    reviews = [f"--port={port}", f"--listen-address={cluster.host}", f"--metrics-address={metrics}"]
     return [
         f"--kubeconfig={kubeconfig}",
-        f"--master={cluster.url}",
+        f"--master={kubeconfigs.server(cluster.kubeconfig)}",
         *(f"{flag}={path}" for flag, path in files.items()),
-        *(reviews if name == WEBHOOKS else [f"--listen-address={HOST}:{free_port()}"]),
+        *(reviews if name == WEBHOOKS else [f"--listen-address={metrics}"]),
     ]
 
 

@@ -17,8 +17,6 @@ from stromboli.webhooks.endpoints import ENDPOINTS
 from tests.chart import matrix
 
 PLAN = Plan("stromboli-7", Path("/run/seven"), "docker.io/stromboli/stromboli:0.1.0")
-SUITE = Path("/e2e")
-CHOSEN = ("-m", "pytest", "-m", "not simulated_nodes and not own_processes")
 
 
 def test_the_cluster_is_made_and_taken_away_by_name_and_touches_no_other_kubeconfig() -> None:
@@ -47,18 +45,6 @@ def test_without_an_archive_docker_builds_the_image_under_the_name_that_the_char
     first, second, *_ = PLAN.load(None)
     assert first == ("docker", "build", "--tag=docker.io/stromboli/stromboli:0.1.0", str(build.PROJECT))
     assert second == ("kind", "load", "docker-image", PLAN.image, "--name=stromboli-7")
-
-
-@pytest.mark.parametrize(
-    ("given", "want"),
-    [
-        ([], (*CHOSEN, "/e2e")),
-        (["-q", "-x"], (*CHOSEN, "/e2e", "-q", "-x")),
-        (["e2e/test_jobs.py", "-q"], (*CHOSEN, "e2e/test_jobs.py", "-q")),
-    ],
-)
-def test_the_suite_leaves_out_what_cannot_be_here(given: list[str], want: tuple[str, ...]) -> None:
-    assert PLAN.suite(given, SUITE) == want
 
 
 def test_the_suite_is_told_of_the_cluster_and_starts_no_processes() -> None:
