@@ -77,7 +77,7 @@ def jobs(draw: st.DrawFn) -> JsonObject:
 def made_by_controller(job: JsonObject) -> list[core.Pod]:
     model = Job.model_validate(job)
     return [
-        core.from_builtins(core.Pod, pods.build(model, task, index))
+        core.from_builtins(core.Pod, pods.PodMaker(model, task).make(index))
         for task in model.spec.tasks
         for index in range(task.replicas)
     ]
