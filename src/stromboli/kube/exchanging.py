@@ -24,9 +24,9 @@ from typing import cast
 from stromboli.kube.http1 import Answer, AnswerReader, BadAnswer
 
 IDLE_SECONDS = 15.0
-READILY_OPENED = 8
+READILY_OPENED = 16
 """Connections that are opened without waiting for one to become free."""
-TURN_SECONDS = 0.05
+TURN_SECONDS = 0.1
 """How long a request waits for a connection to become free before one is opened for it."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 
