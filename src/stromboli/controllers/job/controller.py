@@ -191,7 +191,9 @@ class JobController:
     async def _failed(self, key: Key, raw: JsonObject, job: Job, decision: Decision, error: Exception) -> Result | None:
         self._tell(raw, error)
         if isinstance(error, CreationFailed):
-            await self._note_creation_failure(raw, job, error)
+            await self._note(job, status.creation_failed(job, error.quoted, self._clock.time()))
+        elif isinstance(error, Refused):
+            await self._note(job, status.refused(job, error.reason, error.message))
         if not _own_fault(error):
             raise error
         uid = job.uid
@@ -226,13 +228,12 @@ class JobController:
     def _warn(self, raw: JsonObject, reason: str, message: str) -> None:
         self._events.event(Reference.to_object(kinds.JOBS, raw), EventType.WARNING, reason, message)
 
-    async def _note_creation_failure(self, raw: JsonObject, job: Job, error: CreationFailed) -> None:
-        """Say in the job's status why its pods are missing; what cannot be said now is said next time."""
-        wanted = status.creation_failed(job, error.quoted, self._clock.time())
+    async def _note(self, job: Job, wanted: JsonObject) -> None:
+        """Say in the job's status what it waits for; what cannot be said now is said next time."""
         patch = status.difference(status.recorded(job), wanted)
         if not patch:
             return
-        namespace, name = json.key_of(raw)
+        namespace, name = job.namespace, job.name
         body = {"metadata": {"uid": job.uid}, "status": patch}
         try:
             written = await self._client.patch(kinds.JOBS, name, body, namespace, subresource="status")

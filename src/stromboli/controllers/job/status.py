@@ -105,6 +105,15 @@ def creation_failed(job: Job, message: str, now: float) -> JsonObject:
     return {**status, "state": state, "conditions": _creation_conditions(status, now)}
 
 
+def refused(job: Job, reason: str, message: str) -> JsonObject:
+    """The stored status, plus the reason why nothing can be done for the job now; but a restart keeps its own."""
+    status = recorded(job)
+    if job.status.state.phase == Phase.RESTARTING:
+        return status
+    state = {**(status.get("state") or {}), "reason": reason, "message": message[:LONGEST_MESSAGE]}
+    return {**status, "state": state}
+
+
 def _creation_conditions(status: JsonObject, now: float) -> list[JsonObject]:
     present: list[JsonObject] = list(status.get("conditions") or [])
     if any(one.get("status") == POD_CREATION_FAILED for one in present):
