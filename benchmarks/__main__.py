@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from benchmarks import admission, calibrating, cold_start, job_load
+from benchmarks import admission, calibrating, cold_start, end_to_end, job_load
 from benchmarks.scenarios import SCENARIOS, Scenario, bench_policy
 from stromboli.api import core
 from stromboli.scheduler.actions import ACTIONS
@@ -28,7 +28,7 @@ from stromboli.scheduler.plugins import built_in
 
 RUNS = 3
 NOW = core.timestamp("2026-01-02T00:00:00Z")
-MEASUREMENTS = {**cold_start.MEASUREMENTS, **admission.MEASUREMENTS, **job_load.MEASUREMENTS}
+MEASUREMENTS = {**cold_start.MEASUREMENTS, **admission.MEASUREMENTS, **job_load.MEASUREMENTS, **end_to_end.MEASUREMENTS}
 SCHEDULING = [*SCENARIOS, *cold_start.MEASUREMENTS]
 """What is measured when nothing is asked for."""
 
