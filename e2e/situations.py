@@ -16,6 +16,8 @@ from stromboli.api.kinds import JOBS, NODES, QUEUES
 JOB = "waits"
 NODE_NAMES = tuple(f"node-{number}" for number in range(5))
 FOREVER = "sleep 600"
+UNPLACED = {"Unschedulable", "SchedulingGated", "SchedulerError"}
+"""Reasons with which autoscalers take a pod for one that waits, and those of pods that they cannot help."""
 
 
 def names_in(cluster: Cluster) -> dict[str, str]:
@@ -48,12 +50,14 @@ class Situation:
     want_sentence: str
     """Without ``NAMESPACE/JOB`` at its beginning."""
     want_told: str
-    """What the PodGroup's condition says, and the job's events and pods (if there are any) as well."""
+    """What a condition of the PodGroup or the job says; empty where no one has written anything down."""
+    want_event: str | None = None
+    """What an event of the job says, if not the same."""
+    want_pods: str | None = None
+    """What a pod's condition says, if not the same."""
     around: Around = nothing
     want_lines: Sequence[str] = ()
     """Lines of the ladder, without their indentation."""
-    tell_job: bool = True
-    """Whether the cause reaches the job as an event; not where somebody else than the scheduler is to blame."""
     want_job_state: str = ""
     """Reason in the job's own status."""
 
@@ -168,21 +172,23 @@ async def told(situation: Situation, cluster: Cluster, shell: Shell, *more: str)
 
 async def told_by_objects(situation: Situation, cluster: Cluster) -> None:
     """PodGroup, pods and job name the same cause; pods that wait are Unschedulable, which is what autoscalers read."""
-    want = situation.want_told.format(**names_in(cluster))
+    names, want = names_in(cluster), situation.want_told
     if not want:
         return
-    await eventually(
-        lambda: conditions(cluster), lambda seen: any(want in text for text in seen), what=f"a condition with {want!r}"
+    event, of_pods = (
+        (want if text is None else text).format(**names) for text in (situation.want_event, situation.want_pods)
     )
-    pods = await eventually(lambda: waiting_pods(cluster), lambda seen: all(seen.values()), what="told pods")
-    assert not pods or any(want in text for _, text in pods.values()), pods
-    assert {reason for reason, _ in pods.values()} <= {"Unschedulable", "SchedulingGated"}
-    if situation.tell_job:
-        await eventually(
-            lambda: cluster.events(JOB),
-            lambda seen: any(want in event["message"] for event in seen),
-            what=f"an event of the job with {want!r}",
-        )
+    want = want.format(**names)
+    await eventually(lambda: conditions(cluster), lambda seen: any(want in text for text in seen), what=want)
+    await eventually(
+        lambda: waiting_pods(cluster),
+        lambda seen: not seen or any(of_pods in text for _, text in seen.values()),
+        what=f"a pod with {of_pods!r}",
+    )
+    assert {reason for reason, _ in (await waiting_pods(cluster)).values()} <= UNPLACED
+    await eventually(
+        lambda: cluster.events(JOB), lambda seen: any(event in one["message"] for one in seen), what=f"event {event!r}"
+    )
     if situation.want_job_state:
         state = (await cluster.job(JOB))["status"]["state"]
         assert (state["reason"], want in state["message"]) == (situation.want_job_state, True), state
@@ -201,8 +207,7 @@ async def waiting_pods(cluster: Cluster) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for pod in await cluster.pods(JOB):
         if not pod["spec"].get("nodeName"):
-            scheduled = [item for item in pod["status"].get("conditions", []) if item["type"] == "PodScheduled"]
-            found[pod["metadata"]["name"]] = (
-                (scheduled[0].get("reason", ""), scheduled[0].get("message", "")) if scheduled else ()  # type: ignore[assignment]
-            )
+            for item in pod["status"].get("conditions", []):
+                if item["type"] == "PodScheduled":
+                    found[pod["metadata"]["name"]] = (item["reason"], item.get("message", ""))
     return found

@@ -113,6 +113,7 @@ SITUATIONS: dict[str, Situation] = {
         "GangIncomplete",
         "waits: there is room for 5 of the 6 pods that it lacks (worker cpu 6).",
         "5 Insufficient cpu",
+        want_event="5 of 6 tasks found a node; waits-worker-5 asks for 6 cpu, and 2 is left on node-0",
         want_lines=["needs 6 pods at once, 0 have a place: short by 6 (6 Pending)", "room for 5 of 6"],
     ),
     "a pod asks for more cpu than any node has": Situation(
@@ -120,6 +121,7 @@ SITUATIONS: dict[str, Situation] = {
         "NodesRefuse",
         "waits: no node takes a pod of role worker: 5 Insufficient cpu; node-0 comes nearest and lacks cpu 1.",
         "5 Insufficient cpu",
+        want_event="waits-worker-0 asks for 9 cpu, and 8 is left on node-0",
         want_lines=["refused: 5 Insufficient cpu", "nearest: node-0 lacks cpu 1", "nearest: node-2 lacks cpu 1"],
     ),
     "a pod asks for more memory than any node has": Situation(
@@ -127,6 +129,7 @@ SITUATIONS: dict[str, Situation] = {
         "NodesRefuse",
         "waits: no node takes a pod of role worker: 5 Insufficient memory; node-0 comes nearest and lacks memory 8Gi.",
         "5 Insufficient memory",
+        want_event="waits-worker-0 asks for 40Gi memory, and 32Gi is left on node-0",
     ),
     "nobody has a gpu": Situation(
         job(container={"resources": {key: {"nvidia.com/gpu": "1"} for key in ("requests", "limits")}}, replicas=1),
@@ -189,6 +192,7 @@ SITUATIONS: dict[str, Situation] = {
         "GangIncomplete",
         "waits: there is room for 5 of the 6 pods that it lacks (worker cpu 5).",
         "5 Insufficient cpu",
+        want_event="5 of 6 tasks found a node; waits-worker-5 asks for 5 cpu, and 3 is left on node-0",
         want_lines=["not heeded: plugin network-topology-aware is not in the policy"],
     ),
     "pods have scheduling gates": Situation(
@@ -222,7 +226,7 @@ SITUATIONS: dict[str, Situation] = {
         "nodes were found, but binds of its pods are refused",
         around=lambda cluster: denied(cluster, "pods/binding", "no binds today"),
         want_lines=["room for all 1"],
-        tell_job=False,
+        want_pods="",
     ),
     "a task of the gang waits for another": Situation(
         lambda cluster: two_tasks(cluster, dependsOn={"name": ["worker"]}),

@@ -165,6 +165,7 @@ SITUATIONS: dict[str, Situation] = {
         job(replicas=1, cpu="4", priorityClassName="{ns}-low"),
         "NodesRefuse",
         *NO_ROOM,
+        want_event="waits-worker-0 asks for 4 cpu, and 1 is left on node-0, which comes closest",
         around=full_of_important_work,
         want_lines=["preempt: none of the 5 running pods of the queue may go: 5 are not of lower priority"],
     ),
@@ -172,6 +173,7 @@ SITUATIONS: dict[str, Situation] = {
         job(queue="{q}", replicas=1, cpu="4"),
         "NodesRefuse",
         *NO_ROOM,
+        want_event="waits-worker-0 asks for 4 cpu, and 1 is left on node-0, which comes closest",
         around=partial(full_of_another_queue, reclaimable=False, deserved="8"),
         want_lines=[
             "reclaim: none of the 5 running pods of other queues may go: 5 are of a queue that is not reclaimable"
@@ -181,6 +183,7 @@ SITUATIONS: dict[str, Situation] = {
         job(queue="{q}", replicas=1, cpu="4"),
         "NodesRefuse",
         *NO_ROOM,
+        want_event="waits-worker-0 asks for 4 cpu, and 1 is left on node-0, which comes closest",
         around=partial(full_of_another_queue, reclaimable=True, deserved="36"),
         want_lines=[
             "reclaim: 5 running pods of other queues could go, the plugins let 0; that makes room for a pod on 0 nodes",

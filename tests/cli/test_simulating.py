@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.kubeconfig import find
 from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.plots import plot, ticks_to
 from stromboli.cli.rehearsing.simulating import simulate, with_setting
 from stromboli.cli.rehearsing.snapshots import Snapshot, gather
 from stromboli.scheduler.core.policy import DEFAULT_POLICY
@@ -188,13 +190,16 @@ class Page(HTMLParser):
         super().__init__()
         self.counts: dict[str, int] = {}
         self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
         self.counts[tag] = self.counts.get(tag, 0) + 1
         if tag not in self.VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
         self.counts[tag] = self.counts.get(tag, 0) + 1
 
     def handle_endtag(self, tag: str) -> None:
@@ -208,10 +213,45 @@ async def test_the_page_has_a_plot_of_each_kind(server: FakeApiServer, tmp_path:
     page = Page()
     page.feed(done.out)
     assert page.open == []
-    assert page.counts["svg"] == 3
+    drawn = [value for name, value in page.attributes if name == "aria-label"]
+    assert drawn == ["part of the cluster in use by cycle", "share by cycle", "gangs by cycle"]
     assert "<snapshot>" not in done.out
+    assert "<p>2 cycles: 4 pods start, 0 are evicted, 0 gangs wait.</p>" in done.out
     told = json.loads((await drive(f"vcctl simulate '{file}' -o json", server)).out)
     assert [len(cycle["started"]) for cycle in told["cycles"]] == [4, 0]
+
+
+async def test_the_page_needs_nothing_from_elsewhere(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(crowd().encode())
+    text = (await drive(f"vcctl simulate {file} -o html", server)).out
+    page = Page()
+    page.feed(text)
+    assert {"script", "link", "img", "iframe", "object", "image", "use"} & set(page.counts) == set()
+    assert {"href", "src", "xlink:href", "srcset", "data"} & {name for name, _ in page.attributes} == set()
+    assert re.findall(r"https?:|url\(|@import", text) == []
+
+
+TICKS = {
+    "nothing": (0.0, [0.0, 1.0]),
+    "all": (1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+    "a few": (3.0, [0.0, 1.0, 2.0, 3.0]),
+    "many": (137.0, [0.0, 50.0, 100.0, 150.0]),
+    "little": (0.04, [0.0, 0.01, 0.02, 0.03, 0.04]),
+}
+
+
+@pytest.mark.parametrize("name", TICKS)
+def test_axes_have_round_numbers(name: str) -> None:
+    highest, want = TICKS[name]
+    assert ticks_to(highest) == want
+
+
+def test_a_plot_of_one_cycle_and_of_many_queues_has_room_for_all() -> None:
+    drawn = plot({f"queue-{number}": [number / 20] for number in range(20)}, "share")
+    assert drawn.count("<li>") == 20
+    assert len(set(re.findall(r'<line x1="0".*?(stroke=.*?)/>', drawn))) == 20
+    assert plot({}, "share") == "<p>Nothing to show.</p>"
 
 
 FILES_REFUSED = {

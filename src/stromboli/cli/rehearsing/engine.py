@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from stromboli.api import core, names
-from stromboli.cli.rehearsing.policies import PLUGINS
+from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core import amounts
@@ -29,6 +29,17 @@ class QueueState:
 
     allocated: Mapping[str, str]
     share: float | None = None
+
+    @property
+    def amounts(self) -> str:
+        """``cpu=4,memory=8Gi``; ``nothing`` for nothing."""
+        held = [f"{name}={amount}" for name, amount in sorted(self.allocated.items()) if amount != "0"]
+        return ",".join(held) or "nothing"
+
+    @property
+    def share_text(self) -> str:
+        """Two digits; ``-`` where the policy says nothing."""
+        return "-" if self.share is None else f"{self.share:.2f}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ class Round:
 class Rehearsal:
     """The cluster of a snapshot, taken forward cycle by cycle."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+    def __init__(self, snapshot: Snapshot, policy: Policy, plugins: Plugins = PLUGINS) -> None:
         self.mirror = snapshot.mirror()
         self.now = snapshot.taken
         self.rounds: list[Round] = []
@@ -84,6 +95,7 @@ class Rehearsal:
         self.reports: dict[str, JobReport] = {}
         """What the latest cycle said of the jobs that wait, by id."""
         self._policy = policy
+        self._plugins = plugins
         self._pods: dict[str, core.Pod] = {pod.uid: pod for pod in snapshot.of(core.Pod)}
         self._awaited: dict[str, list[core.Pod]] = {}
         for pod in snapshot.awaited:
@@ -93,7 +105,7 @@ class Rehearsal:
 
     def open(self) -> Cycle:
         """An open cycle, for questions to the policy; nothing is executed."""
-        return Cycle(self.mirror, self._policy, self.now, session_id="question", plugins=PLUGINS, actions=ACTIONS)
+        return Cycle(self.mirror, self._policy, self.now, session_id="question", plugins=self._plugins, actions=ACTIONS)
 
     def cycle(self) -> Round:
         """Run one cycle and let its consequences happen."""
@@ -103,7 +115,7 @@ class Rehearsal:
             self._policy,
             self.now,
             session_id=f"rehearsal-{len(self.rounds) + 1}",
-            plugins=PLUGINS,
+            plugins=self._plugins,
             actions=ACTIONS,
         )
         self.samples = result.samples

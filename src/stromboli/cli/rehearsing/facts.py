@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -11,6 +11,7 @@ from stromboli.api import core
 from stromboli.cli.rehearsing import ladder, members
 from stromboli.cli.rehearsing.engine import Rehearsal
 from stromboli.cli.rehearsing.ladder import RoleFit
+from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
@@ -31,6 +32,12 @@ class Facts:
     policy: Policy
     events: Sequence[JsonObject] = ()
     """Events about the job and its pods."""
+    plugins: Plugins = field(default_factory=lambda: PLUGINS)
+    """What the names of plugins in the policy stand for."""
+
+    def rehearsal(self, snapshot: Snapshot, policy: Policy | None = None) -> Rehearsal:
+        """The scheduler's core over a snapshot, under the policy of the facts or another one."""
+        return Rehearsal(snapshot, policy or self.policy, self.plugins)
 
     @property
     def key(self) -> str:
@@ -106,11 +113,11 @@ class Trial:
     def of(cls, facts: Facts) -> Trial:
         """Ask about the job of the facts."""
         snapshot = with_pods(facts)
-        still = Rehearsal(snapshot, replace(facts.policy, actions=()))
+        still = facts.rehearsal(snapshot, replace(facts.policy, actions=()))
         still.cycle()
-        after = Rehearsal(snapshot, facts.policy)
+        after = facts.rehearsal(snapshot)
         after.cycle()
-        cycle = Rehearsal(snapshot, facts.policy).open()
+        cycle = facts.rehearsal(snapshot).open()
         job = cycle.mirror.jobs[facts.group_key]
         return cls(facts, cycle, job, ladder.fits(cycle, job), after, still.samples)
 
@@ -132,7 +139,7 @@ class Trial:
         assert group is not None
         spec = msgspec.structs.replace(group.spec, min_member=1, min_task_member={}, sub_group_policy=())
         loose = with_pods(self.facts).with_objects(msgspec.structs.replace(group, spec=spec))
-        alone = Rehearsal(loose, self.facts.policy)
+        alone = self.facts.rehearsal(loose)
         before = len(alone.placed(self.facts.group_key))
         alone.cycle()
         return len(alone.placed(self.facts.group_key)) - before

@@ -15,7 +15,7 @@ from enum import StrEnum
 import pydantic
 
 from stromboli.cli.commanding.errors import CommandError
-from stromboli.cli.rehearsing.policies import PLUGINS, known
+from stromboli.cli.rehearsing.policies import PLUGINS, Plugins, known
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler import policy_file
 from stromboli.scheduler.actions import ACTIONS
@@ -93,9 +93,8 @@ class Lint:
         }
 
 
-def lint(content: str, more: Mapping[str, type[Plugin]] | None = None) -> Lint:
-    """Look at a policy file's content; ``more`` are plugins that it may name beside those of every scheduler."""
-    plugins = {**PLUGINS, **(more or {})}
+def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
+    """Look at a policy file's content; ``plugins`` are those that it may name."""
     try:
         loaded = policy_file.parse(content, known(lambda name: _check(plugins[name]), plugins))
     except PolicyError as error:

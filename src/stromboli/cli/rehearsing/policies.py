@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -37,11 +38,12 @@ def _plugins() -> dict[str, type[Plugin]]:
 
 
 PLUGINS = _plugins()
+Plugins = Mapping[str, type[Plugin]]
 
 
 def known(
     check: Callable[[str], ArgumentCheck | None] = lambda _name: None,
-    plugins: Mapping[str, type[Plugin]] = PLUGINS,
+    plugins: Plugins = PLUGINS,
 ) -> Known:
     """The actions and plugins that a policy may name; ``check`` says how a plugin's arguments are checked."""
     return Known(
@@ -52,14 +54,14 @@ def known(
 
 
 def of_directory(directory: str) -> dict[str, type[Plugin]]:
-    """The plugins that the scheduler finds with this ``--plugins-dir``; none without one. Raises CommandError."""
+    """The plugins of every scheduler and those it finds with this ``--plugins-dir``. Raises CommandError."""
     if not directory:
-        return {}
+        return dict(PLUGINS)
     from stromboli.process.running import StartupError
     from stromboli.scheduler.registering import from_directory
 
     try:
-        return from_directory(Path(directory))
+        return {**PLUGINS, **from_directory(Path(directory))}
     except StartupError as error:
         raise CommandError(str(error)) from error
 
@@ -76,13 +78,26 @@ def in_cluster(api: Api) -> tuple[str, str]:
     return "", ""
 
 
-def choose(file: str, recorded: str, recorded_name: str = "the recorded policy") -> tuple[Policy, str]:
-    """The policy and what to call it. Raises CommandError naming what is wrong with a file."""
+@dataclass(frozen=True)
+class Rules:
+    """A policy to work with, what to call it, and what its names stand for."""
+
+    policy: Policy
+    name: str
+    plugins: Plugins
+    problems: tuple[str, ...] = ()
+    """What of it is left out, such as plugins that are not known here."""
+
+
+def choose(
+    file: str, recorded: str, recorded_name: str = "the recorded policy", *, plugins: Plugins = PLUGINS
+) -> Rules:
+    """The policy of the file, else the recorded one. Raises CommandError naming what is wrong with it."""
     if file:
-        return _read(_content(Path(file)), f"policy {file}"), f"policy {file}"
+        return _read(_content(Path(file)), f"policy {file}", plugins)
     if recorded:
-        return _read(recorded, recorded_name), recorded_name
-    return DEFAULT_POLICY, BUILT_IN
+        return _read(recorded, recorded_name, plugins)
+    return Rules(DEFAULT_POLICY, BUILT_IN, plugins)
 
 
 def _content(path: Path) -> str:
@@ -92,8 +107,9 @@ def _content(path: Path) -> str:
         raise CommandError(f"policy {path}: cannot be read: {error}") from error
 
 
-def _read(content: str, where: str) -> Policy:
+def _read(content: str, where: str, plugins: Plugins) -> Rules:
     try:
-        return parse(content, known()).policy
+        loaded = parse(content, known(plugins=plugins))
     except PolicyError as error:
         raise CommandError(f"{where}: {error}") from error
+    return Rules(loaded.policy, where, plugins, tuple(f"{where}: {problem}" for problem in loaded.problems))

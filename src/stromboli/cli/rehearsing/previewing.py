@@ -14,6 +14,7 @@ from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
 from stromboli.cli.rehearsing.explaining import Explanation, explain
 from stromboli.cli.rehearsing.facts import Facts
+from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
@@ -58,12 +59,12 @@ class Preview:
         }
 
 
-def preview(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Preview:
+def preview(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins = PLUGINS) -> Preview:
     """Answer for a job that the API server has judged and completed (a server-side dry run)."""
     key = "/".join(json.key_of(job))
     if _queue_of(job) not in {queue.name for queue in snapshot.of(core.Queue)}:
-        return _cannot(snapshot, policy, job, key)
-    rehearsal = Rehearsal(submitted(snapshot, job), policy)
+        return _cannot(snapshot, policy, job, plugins)
+    rehearsal = Rehearsal(submitted(snapshot, job), policy, plugins)
     group = f"{json.key_of(job)[0]}/{members.group_name(job)}"
     minimum = (job.get("spec") or {}).get("minAvailable") or 0
     evictions: list[Eviction] = []
@@ -74,7 +75,7 @@ def preview(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Preview:
             return _fits(key, placed, evictions)
         if rehearsal.rounds[-1].quiet:
             break
-    return _cannot(snapshot, policy, job, key)
+    return _cannot(snapshot, policy, job, plugins)
 
 
 def submitted(snapshot: Snapshot, job: JsonObject) -> Snapshot:
@@ -97,14 +98,14 @@ def _fits(key: str, placed: Mapping[str, str], evictions: Sequence[Eviction]) ->
     return Preview(Verdict.FITS_NOW, f"{key} fits now: {starting}.", nodes)
 
 
-def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, key: str) -> Preview:
+def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins) -> Preview:
     """It waits if it would start in the same cluster without any work; else it never fits."""
-    empty = snapshot.without_work()
-    alone = Rehearsal(submitted(empty, job), policy)
+    key, empty = "/".join(json.key_of(job)), snapshot.without_work()
+    alone = Rehearsal(submitted(empty, job), policy, plugins)
     alone.settle(CYCLES)
     minimum = (job.get("spec") or {}).get("minAvailable") or 0
     ever = len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}")) >= max(minimum, 1)
-    why = _why(snapshot if ever else empty, policy, job)
+    why = _why(snapshot if ever else empty, policy, job, plugins)
     because = why.sentence.partition("waits: ")[2] or why.sentence
     if ever:
         return Preview(Verdict.WAITS, f"{key} waits: {because}", why=why)
@@ -118,7 +119,7 @@ def without_waiting(step: str) -> str:
     return step.partition(", ")[2].removeprefix("or ") if step.startswith("wait for ") else step
 
 
-def _why(snapshot: Snapshot, policy: Policy, job: JsonObject) -> Explanation:
+def _why(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins) -> Explanation:
     priorities = list(snapshot.of(core.PriorityClass))
     group = members.pod_group(job, priorities, snapshot.taken)
-    return explain(Facts(job, snapshot.with_objects(group), policy))
+    return explain(Facts(job, snapshot.with_objects(group), policy, plugins=plugins))

@@ -10,6 +10,7 @@ import yaml
 from stromboli.api import core, kinds
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.rehearsing.engine import Eviction, QueueState, Rehearsal, Round, Start
+from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.previewing import submitted
 from stromboli.cli.rehearsing.snapshots import STRUCTS, Snapshot
 from stromboli.kube.json import JsonObject
@@ -78,13 +79,15 @@ def _queue(state: QueueState) -> JsonObject:
     return {"allocated": dict(state.allocated), "share": state.share}
 
 
-def simulate(snapshot: Snapshot, policy: Policy, *, cycles: int, jobs: Iterable[JsonObject] = ()) -> Simulation:
+def simulate(
+    snapshot: Snapshot, policy: Policy, *, cycles: int, jobs: Iterable[JsonObject] = (), plugins: Plugins = PLUGINS
+) -> Simulation:
     """Run up to ``cycles`` cycles, fewer if one decides nothing."""
     for job in jobs:
         snapshot = submitted(snapshot, job)
-    still = Rehearsal(snapshot, replace(policy, actions=()))
+    still = Rehearsal(snapshot, replace(policy, actions=()), plugins)
     before = still.cycle().queues
-    rehearsal = Rehearsal(snapshot, policy)
+    rehearsal = Rehearsal(snapshot, policy, plugins)
     rounds = tuple(rehearsal.settle(cycles))
     return Simulation(before, rounds, _waiting(rehearsal))
 

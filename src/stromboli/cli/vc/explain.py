@@ -10,6 +10,7 @@ from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc.output import existing, output_format, show_one
+from stromboli.cli.vc.rehearse import tell_problems
 from stromboli.kube import json
 from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
@@ -23,7 +24,7 @@ def explain_job(invocation: Invocation) -> None:
     """Print the explanation. Without the right to look at nodes, what the objects themselves say must do."""
     from stromboli.cli.rehearsing.explaining import from_conditions
     from stromboli.cli.rehearsing.facts import Facts
-    from stromboli.cli.rehearsing.policies import choose, in_cluster
+    from stromboli.cli.rehearsing.policies import choose, in_cluster, of_directory
     from stromboli.cli.rehearsing.snapshots import NotAllowed, gather
 
     form = output_format(invocation)
@@ -32,19 +33,23 @@ def explain_job(invocation: Invocation) -> None:
             raise CommandError("job name is mandatory to explain a particular job")
         namespace = invocation.namespace(api)
         job = api.get(JOBS, invocation.arguments.name, namespace)
-        policy, policy_name = choose(invocation.arguments.text("policy"), *in_cluster(api))
+        plugins = of_directory(invocation.arguments.text("plugins-dir"))
+        rules = choose(invocation.arguments.text("policy"), *in_cluster(api), plugins=plugins)
         try:
             snapshot = gather(api, clock=invocation.now)
         except NotAllowed as error:
             found = from_conditions(job, _group_of(api, job))
             missing: tuple[str, ...] = (str(error),)
         else:
-            found = _explained(Facts(job, snapshot, policy, _events(api, namespace, json.key_of(job)[1])))
+            found = _explained(
+                Facts(job, snapshot, rules.policy, _events(api, namespace, json.key_of(job)[1]), plugins)
+            )
             missing = snapshot.missing
+            tell_problems(invocation, rules)
     if form in ("json", "yaml"):
         show_one(invocation, found.to_wire(), form)
         return
-    for line in lines(found, policy_name, missing):
+    for line in lines(found, rules.name, missing):
         invocation.say(line)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from stromboli.kube.errors import AlreadyExists
 from stromboli.kube.json import JsonObject
 
 if TYPE_CHECKING:
+    from stromboli.cli.rehearsing.policies import Rules
     from stromboli.cli.rehearsing.previewing import Preview
     from stromboli.cli.rehearsing.simulating import Simulation
 
@@ -28,7 +29,7 @@ MOST_EVICTIONS = 20
 
 def preview_job(invocation: Invocation) -> None:
     """``vcctl job preview -f FILE``."""
-    from stromboli.cli.rehearsing.policies import choose, in_cluster
+    from stromboli.cli.rehearsing.policies import choose, in_cluster, of_directory
     from stromboli.cli.rehearsing.previewing import preview
     from stromboli.cli.rehearsing.snapshots import gather
 
@@ -36,18 +37,26 @@ def preview_job(invocation: Invocation) -> None:
     with invocation.connect() as api:
         job = _given(invocation)
         judged = _judged(api, job, json.key_of(job)[0] or invocation.namespace(api))
-        policy, name = choose(invocation.arguments.text("policy"), *in_cluster(api))
+        plugins = of_directory(invocation.arguments.text("plugins-dir"))
+        rules = choose(invocation.arguments.text("policy"), *in_cluster(api), plugins=plugins)
         snapshot = gather(api, clock=invocation.now)
     try:
-        found = preview(snapshot, policy, judged)
+        found = preview(snapshot, rules.policy, judged, plugins)
     except ValueError as error:
         raise CommandError(f"the job cannot be read: {error}") from error
+    tell_problems(invocation, rules)
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))
         return
     for line in _preview_lines(found):
         invocation.say(line)
-    invocation.say(f"Worked out with {name}.")
+    invocation.say(f"Worked out with {rules.name}.")
+
+
+def tell_problems(invocation: Invocation, rules: Rules) -> None:
+    """Say what of the policy is left out: the answer is that of another one then."""
+    for problem in rules.problems:
+        invocation.warn(f"{problem}; if it is a plugin of your own, give its folder with --plugins-dir")
 
 
 def _given(invocation: Invocation) -> JsonObject:
@@ -122,7 +131,7 @@ def _text(name: str) -> str:
 
 def simulate_snapshot(invocation: Invocation) -> None:
     """``vcctl simulate SNAPSHOT``."""
-    from stromboli.cli.rehearsing.policies import choose
+    from stromboli.cli.rehearsing.policies import choose, of_directory
     from stromboli.cli.rehearsing.simulating import simulate, with_setting
     from stromboli.cli.rehearsing.snapshots import read
 
@@ -139,14 +148,16 @@ def simulate_snapshot(invocation: Invocation) -> None:
     snapshot = read(Path(arguments.name))
     for setting in arguments.all("set"):
         snapshot = with_setting(snapshot, setting)
-    policy, name = choose(arguments.text("policy"), snapshot.policy)
+    plugins = of_directory(arguments.text("plugins-dir"))
+    rules = choose(arguments.text("policy"), snapshot.policy, plugins=plugins)
+    tell_problems(invocation, rules)
     given = [job for file in arguments.all("with") for job in jobs_in(file)]
     jobs = [_identified(job, number) for number, job in enumerate(given)]
     try:
-        found = simulate(snapshot, policy, cycles=arguments.number("cycles"), jobs=jobs)
+        found = simulate(snapshot, rules.policy, cycles=arguments.number("cycles"), jobs=jobs, plugins=plugins)
     except ValueError as error:
         raise CommandError(f"a job given with --with cannot be read: {error}") from error
-    _show(invocation, found, form, name)
+    _show(invocation, found, form, rules.name)
 
 
 def _identified(job: JsonObject, number: int) -> JsonObject:
@@ -168,6 +179,8 @@ def _show(invocation: Invocation, found: Simulation, form: str, policy: str) -> 
 
 
 def _simulation_lines(found: Simulation, policy: str) -> Iterator[str]:
+    from stromboli.cli.rehearsing.engine import QueueState
+
     yield (
         f"{counted(len(found.rounds), 'cycle')} with {policy}: {counted(len(found.started), 'pod')} "
         f"{verb(len(found.started), 'start')}, {len(found.evicted)} {verb(len(found.evicted), 'are')} evicted, "
@@ -179,9 +192,9 @@ def _simulation_lines(found: Simulation, policy: str) -> Iterator[str]:
     yield ""
     yield f"{'Queue':<25}{'Share':<16}Allocated"
     for name, after in found.after.items():
-        before = found.before.get(name)
-        share = f"{_share(before.share if before else None)} -> {_share(after.share)}"
-        yield f"{name:<25}{share:<16}{_amounts(before.allocated if before else {})} -> {_amounts(after.allocated)}"
+        before = found.before.get(name, QueueState({}))
+        share = f"{before.share_text} -> {after.share_text}"
+        yield f"{name:<25}{share:<16}{before.amounts} -> {after.amounts}"
     problems = sorted({problem for round_ in found.rounds for problem in round_.problems})
     yield from _section("Problems", problems)
 
@@ -196,11 +209,3 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
         yield ""
         yield f"{title}:"
         yield from (f"  {line}" for line in lines)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _amounts(listed: Mapping[str, str]) -> str:
-    return ",".join(f"{name}={amount}" for name, amount in sorted(listed.items()) if amount != "0") or "nothing"

@@ -12,6 +12,7 @@ NAMESPACE = Flag("namespace", "the namespace of job", "n", "default")
 JOB_NAME = Flag("name", "the name of job", "N")
 ALL_NAMESPACES = Flag("all-namespaces", "list jobs in all namespaces", default=False)
 DEFAULT_RESOURCES = "cpu=1000m,memory=100Mi"
+PLUGINS_DIR = Flag("plugins-dir", "folder of plugins, as given to the scheduler")
 POLICY = Flag("policy", "the scheduler's policy file (default: the built-in policy)", "p")
 SIZES = (
     Flag("min", "the minimal available tasks of job", "m", 1),
@@ -33,6 +34,7 @@ EXPLAIN = leaf(
     NAMESPACE,
     JOB_NAME,
     POLICY,
+    PLUGINS_DIR,
     OUTPUT_ONE,
     argument="NAME",
 )
@@ -78,6 +80,7 @@ def _job() -> Command:
                 Flag("filename", "the yaml file of job, or - for standard input", "f"),
                 NAMESPACE,
                 POLICY,
+                PLUGINS_DIR,
                 OUTPUT_ONE,
                 argument="NAME",
             ),
@@ -205,6 +208,7 @@ def vcctl(name: str = "vcctl") -> Command:
                 (
                     Flag("with", "submit the vcjob of this file first (repeatable)", default=()),
                     POLICY,
+                    PLUGINS_DIR,
                     Flag("set", "change a field, as in queue/research.spec.weight=5 (repeatable)", default=()),
                     Flag("cycles", "the most cycles to run", "c", 10),
                     Flag("output", "output format: json, yaml or html", "o"),
@@ -220,7 +224,7 @@ def vcctl(name: str = "vcctl") -> Command:
                         "lint",
                         "say what a policy file will do and what in it contradicts itself",
                         f"{PACKAGE}.policy_lint:lint_policy",
-                        (Flag("plugins-dir", "folder of plugins, as given to the scheduler"), OUTPUT_ONE),
+                        (PLUGINS_DIR, OUTPUT_ONE),
                         argument="FILE",
                     ),
                 ),
