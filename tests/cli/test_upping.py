@@ -58,6 +58,7 @@ def test_what_is_not_there_is_refused_before_anything_starts(tmp_path: Path, opt
     assert not (tmp_path / "up").exists()
 
 
+@pytest.mark.timeout(180)  # five processes start one after the other
 def test_the_scheduler_gets_policy_and_plugins_and_the_end_says_where_state_is(tmp_path: Path) -> None:
     """The policy names a plugin of the folder, which leaves a trace when a cycle opens it."""
     directory, conf, plugins = tmp_path / "up", tmp_path / "policy.yaml", tmp_path / "plugins"

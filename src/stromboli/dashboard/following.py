@@ -21,7 +21,7 @@ from stromboli.dashboard.sights import Sight
 from stromboli.dashboard.starts import Starts
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import KubeError
+from stromboli.kube.errors import Forbidden, KubeError, NotFound
 from stromboli.kube.informers import Informer
 from stromboli.kube.retrying import Backoff
 from stromboli.kube.stores import Identity
@@ -160,6 +160,8 @@ class Follower:
         while True:
             try:
                 await self._client.request("GET", "/version", timeout=ANSWER_SECONDS)
+            except (Forbidden, NotFound):
+                self._note("")  # an answer is an answer
             except KubeError as error:
                 self._note(str(error))
             else:
