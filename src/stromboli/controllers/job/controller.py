@@ -129,6 +129,7 @@ class JobController:
         """One pass over the job of that key. Raises to be called again after a back-off."""
         cached = self._jobs.store.get(key)
         if cached is None:
+            self._inbox.forget(key)  # pods that go after their job are evicted from nothing
             return None
         raw = self._ledger.freshest(cached)
         job = await self._decoded(raw)
