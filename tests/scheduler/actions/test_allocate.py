@@ -275,7 +275,7 @@ def test_what_no_node_is_to_blame_for_is_reported() -> None:
     plugins = {"test": plugin_of(Hooks(overused=lambda queue: queue.name == "full"))}
     result = run_cycle(mirror, policy("gang", "proportion", "test", actions="allocate"), plugins=plugins)
     assert {report.job_id: report.notes for report in result.reports} == {
-        "ns/a": ("queue closed holds cpu 0, memory 0 and gives a-w-0 nothing more (cpu 2, memory 0, pods 1)",),
+        "ns/a": ("queue closed is Closed: it takes no work until it is Open",),
         "ns/b": ("queue full already holds all it deserves and gets nothing more in this cycle",),
     }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
 from stromboli.api import core, names
-from stromboli.scheduler.core.view import Sample
+from stromboli.scheduler.core.view import Refusal, Sample, Shortage
 from stromboli.scheduler.plugins.device_quotas import DeviceAccount, limits
 from stromboli.scheduler.plugins.queue_hierarchy import QueueHierarchy
 from stromboli.testing.builders import Amount, QueueBuilder, node, pod, pod_group, queue
@@ -151,6 +152,76 @@ def test_a_guarantee_is_kept_free_from_the_siblings() -> None:
     assert opened.combination.allocatable(opened.queue("safe"), opened.task("b-0"))
 
 
+@dataclass(frozen=True)
+class Limited:
+    """Queues, where 3 cpu are in use, and who is named for a job of 2 cpu in the leaf."""
+
+    queues: list[QueueBuilder]
+    used_by: str
+    holder: str
+    limit: str
+    taken: str
+    short: str
+
+
+LIMITED = {
+    "the leaf": Limited(
+        [queue("dept").cap(cpu=9), queue("leaf").parent("dept").cap(cpu=4)], "leaf", "leaf", "4", "3", "1"
+    ),
+    "the queue above, whose capability the leaf inherits": Limited(
+        [queue("dept").cap(cpu=4), queue("leaf").parent("dept")], "leaf", "dept", "4", "3", "1"
+    ),
+    "the queue above, because of the leaf's sibling": Limited(
+        [queue("dept").cap(cpu=4), queue("leaf").parent("dept").cap(cpu=3), queue("other").parent("dept")],
+        *("other", "dept", "4", "3", "1"),
+    ),
+    "a queue two levels above": Limited(
+        [queue("org").cap(cpu=4), queue("dept").parent("org"), queue("leaf").parent("dept").cap(cpu=200)],
+        *("leaf", "org", "4", "3", "1"),
+    ),
+    "a level between": Limited(
+        [queue("org").cap(cpu=100), queue("dept").parent("org").cap(cpu="3500m"), queue("leaf").parent("dept")],
+        *("leaf", "dept", "3500m", "3", "1500m"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LIMITED.values(), ids=LIMITED)
+def test_who_limits_a_job_is_named_with_resource_and_amounts(case: Limited) -> None:
+    waiting: list[core.Object] = [
+        pod_group("j").members(1).queue("leaf").phase("Pending").reserve(cpu=2).build(),
+        pod("j-0").group("j").request(cpu=2).build(),
+        pod_group("used").members(1).queue(case.used_by).reserve(cpu=3).build(),
+        pod("used-0").group("used").request(cpu=3).on("n").build(),
+    ]
+    opened = opened_tree(waiting, queues=case.queues)
+    assert not opened.combination.job_enqueueable(opened.job("j"))
+    refusal = opened.view.refusals["ns/j"]
+    assert refusal.shortages == (Shortage(case.holder, "cpu", "2", case.limit, case.taken, case.short),)
+    limit = f"queue {case.holder} may hold cpu {case.limit}"
+    told = f"{limit}, of which cpu {case.taken} is taken: short by cpu {case.short}"
+    assert refusal.message.startswith(f"The group needs cpu 2; {told}. ")
+    leaf, task = opened.queue("leaf"), opened.task("j-0")
+    assert not opened.combination.allocatable(leaf, task)
+    want = Refusal("QueueQuotaInsufficient", f"{told} for a pod that needs cpu 2", refusal.shortages)
+    assert opened.combination.withheld(leaf, task) == want
+
+
+def test_a_queue_that_takes_no_work_says_so_to_pods_as_well() -> None:
+    queues = [queue("dept"), queue("leaf").parent("dept"), queue("shut").state("Closed"), queue("lost").parent("ghost")]
+    opened = opened_tree(*(work(f"in-{one}", one, cpu=1) for one in ("dept", "shut", "lost", "leaf")), queues=queues)
+    withheld = {
+        name: opened.combination.withheld(opened.queue(name), opened.task(f"in-{name}-0"))
+        for name in ("dept", "shut", "lost", "leaf")
+    }
+    assert withheld == {
+        "dept": Refusal("QueueNotLeaf", "queue dept has queues below it and takes no jobs itself"),
+        "shut": Refusal("QueueNotOpen", "queue shut is Closed: it takes no work until it is Open"),
+        "lost": Refusal("QueueMisconfigured", "the queue lost has invalid parent queue ghost"),
+        "leaf": None,
+    }
+
+
 def test_a_guarantee_beside_an_ancestor_that_takes_the_room_is_named() -> None:
     greedy = queue("greedy")._spec(guarantee=core.Guarantee(resource={"cpu": "1000"}))
     queues = [queue("dept").cap(cpu=4), queue("mid").parent("dept"), queue("leaf").parent("mid"), greedy.parent("dept")]
@@ -291,7 +362,7 @@ def test_promises_count_for_admission_only() -> None:
     account = DeviceAccount({"deviceclass/g": 2.0, "memory.deviceclass/g": 16.0})
     demand = {"deviceclass/g": 2.0, "memory.deviceclass/g": 16.0}
     account.promise({"deviceclass/g": 1.0, "memory.deviceclass/g": 8.0})
-    assert not account.enqueues(demand)
+    assert [each.resource for each in account.lacking(demand)] == ["deviceclass/g", "memory.deviceclass/g"]
     assert account.admits({"ns/c": demand})
     assert account.admits({"ns/c": {"deviceclass/unknown": 100.0}})
     assert not account.admits({"ns/c": {"deviceclass/g": 1.0, "other.deviceclass/g": 1.0}})
@@ -314,6 +385,13 @@ def test_a_job_that_asks_for_more_devices_than_its_queue_may_have_is_not_admitte
     )
     assert not opened.combination.job_enqueueable(opened.job("j"))
     assert opened.events() == ["queue resource quota insufficient: insufficient dra-resource-exceeded"]
+    assert opened.view.refusals["ns/j"].shortages == (Shortage("q", "deviceclass/gpu.com", "2", "1", "0", "1"),)
+    withheld = opened.combination.withheld(opened.queue("q"), opened.task("p"))
+    assert withheld is not None
+    assert withheld.message == (
+        "queue q may hold deviceclass/gpu.com 1, of which deviceclass/gpu.com 0 is taken: "
+        "short by deviceclass/gpu.com 1 for a pod that needs deviceclass/gpu.com 2"
+    )
     assert not opened.combination.allocatable(opened.queue("q"), opened.task("p"))
 
 

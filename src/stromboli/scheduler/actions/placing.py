@@ -123,13 +123,21 @@ class _Placement:
 
     def _note_queue(self, task: Task) -> None:
         job = self._sub_job.job
-        if job.id not in self._cycle.notes:  # once a job: the text is the same for all but the name
-            columns = self._cycle.view.columns
-            held, asked = (
-                ", ".join(f"{name} {amount}" for name, amount in amounts.write(columns.amounts(vector)).items())
-                for vector in (self._queue.allocated, task.request)
-            )
-            self._cycle.note(job, f"queue {self._queue.name} holds {held} and gives {task.name} nothing more ({asked})")
+        if job.id in self._cycle.notes:
+            return  # once a job: the text is much the same for all its tasks
+        refusal = self._cycle.combination.withheld(self._queue, task)
+        if refusal is not None:
+            self._cycle.withhold(job, refusal)
+        else:
+            self._cycle.note(job, self._nothing_more(task))
+
+    def _nothing_more(self, task: Task) -> str:
+        columns = self._cycle.view.columns
+        held, asked = (
+            ", ".join(f"{name} {amount}" for name, amount in amounts.write(columns.amounts(vector)).items())
+            for vector in (self._queue.allocated, task.request)
+        )
+        return f"queue {self._queue.name} holds {held} and gives {task.name} nothing more ({asked})"
 
     def _nominated(self, task: Task, evaluation: Evaluation) -> Choice | None:
         """The node that the pod was promised, if it is one of ours and still takes it."""

@@ -27,16 +27,23 @@ HOLD_SECONDS = 30.0
 
 def condition_of(job: Job, refusal: Refusal | None, now: float) -> Condition | None:
     """The condition to set on a job at the end of a cycle, or None to leave things as they are."""
-    assert job.pod_group is not None
-    old = next((item for item in job.pod_group.status.conditions if item.type == ADMITTED), None)
     if not job.is_pending:
+        old = _present(job)
         if old is None or old.status == "True":
             return None
         return Condition(ADMITTED, ADMITTED, "the group was admitted")
-    if refusal is None:
-        return None
-    condition = Condition(ADMITTED, refusal.reason, refusal.message, "False")
+    return refused(job, refusal, now) if refusal is not None else None
+
+
+def refused(job: Job, refusal: Refusal, now: float) -> Condition | None:
+    """The condition that says why a group is not let in, or None when what is written still says so."""
+    old, condition = _present(job), Condition(ADMITTED, refusal.reason, refusal.message, "False")
     return None if old is not None and still_good(old, condition, now) else condition
+
+
+def _present(job: Job) -> core.PodGroupCondition | None:
+    assert job.pod_group is not None
+    return next((item for item in job.pod_group.status.conditions if item.type == ADMITTED), None)
 
 
 def still_good(old: core.PodGroupCondition, new: Condition, now: float) -> bool:

@@ -19,6 +19,7 @@ from stromboli.scheduler.core.columns import Columns, Floats
 from stromboli.scheduler.core.fit_errors import job_text, outlook
 from stromboli.scheduler.core.reasons import ALL_NODES_UNAVAILABLE
 from stromboli.scheduler.core.records import Job, Phase, Queue, Task
+from stromboli.scheduler.core.repeating import words_of
 from stromboli.scheduler.core.results import JobReport, PodUpdate, QueueUpdate, TaskRef
 from stromboli.scheduler.core.statuses import COMPLETED_STATUSES, TaskStatus
 from stromboli.scheduler.core.view import Condition
@@ -98,8 +99,31 @@ def _timeless(status: core.PodGroupStatus) -> core.PodGroupStatus:
     return msgspec.structs.replace(status, conditions=bare)
 
 
-def pod_updates(job: Job) -> list[PodUpdate]:
-    """Conditions of tasks that were not bound; only those that say something new (spec 04 section 30.4)."""
+def with_conditions(
+    status: core.PodGroupStatus, new: Iterable[Condition], session_id: str, now: float
+) -> core.PodGroupStatus:
+    """A status with new conditions and everything else as it was; a group without phase is Pending."""
+    merged = merge_conditions(status.conditions, new, session_id, now)
+    return msgspec.structs.replace(status, phase=status.phase or Phase.PENDING.word, conditions=merged)
+
+
+def stranded_pods(job: Job, message: str) -> list[PodUpdate]:
+    """Conditions of pods whose job is in no cycle; only those that say something new."""
+    condition = ("False", "Unschedulable", message)
+    updates = []
+    for task in job.tasks.values():
+        if task.status == TaskStatus.PENDING and not task.gated and task.scheduled_condition != condition:
+            task.scheduled_condition = condition
+            updates.append(PodUpdate(ref(task), "Unschedulable", message))
+    return updates
+
+
+def pod_updates(job: Job, cause: str = "") -> list[PodUpdate]:
+    """Conditions of tasks that were not bound; only those that say something new (spec 04 section 30.4).
+
+    ``cause`` is why the job gets nothing although no node is to blame. Its numbers may change with everything that
+    happens in a queue, which is not worth a write for every pod that waits in it.
+    """
     updates: list[PodUpdate] = []
     if not any(job.counts[status] for status in _WAITING):
         return updates
@@ -110,7 +134,9 @@ def pod_updates(job: Job) -> list[PodUpdate]:
         told = outlook(task)
         message = told.message
         if not message:
-            fallback = fallback if fallback is not None else job_text(job) or ALL_NODES_UNAVAILABLE
+            if cause and _says(task, told.reason, cause):
+                continue
+            fallback = fallback if fallback is not None else cause or job_text(job) or ALL_NODES_UNAVAILABLE
             message = fallback
         nominated = told.nominated_node if told.nominated_node != task.nominated_node else ""
         # Autoscalers add no nodes for a pod that is "Schedulable", and this one waits like the others of its gang.
@@ -121,6 +147,12 @@ def pod_updates(job: Job) -> list[PodUpdate]:
             task.nominated_node = nominated or task.nominated_node
             updates.append(PodUpdate(ref(task), reason, message, nominated))
     return updates
+
+
+def _says(task: Task, reason: str, cause: str) -> bool:
+    """Whether the pod's condition says this already, be it with other numbers."""
+    known = task.scheduled_condition
+    return known is not None and known[:2] == ("False", reason) and words_of(known[2]) == words_of(cause)
 
 
 def report(job: Job, text: str, invalid: str, notes: Iterable[str] = ()) -> JobReport:

@@ -30,6 +30,7 @@ from stromboli.scheduler.core.plugin import (
 from stromboli.scheduler.core.policy import PluginOption
 from stromboli.scheduler.core.records import Job, Node, Queue, SubJob, Task
 from stromboli.scheduler.core.tables import Rows
+from stromboli.scheduler.core.view import Refusal
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -176,6 +177,10 @@ class Combination:
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Whether the queue may give the task resources."""
         return all(hook(queue, task) for hook in self._allocatable_hooks)
+
+    def withheld(self, queue: Queue, task: Task) -> Refusal | None:
+        """Why the queue gives the task nothing, from the first plugin that can say so."""
+        return next((found for hook in self._withheld_hooks if (found := hook(queue, task)) is not None), None)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """Whether the queue may take resources from others for these tasks."""
@@ -329,6 +334,10 @@ class Combination:
     @cached_property
     def _allocatable_hooks(self) -> list[Callable[[Queue, Task], bool]]:
         return self._collect("allocatable", "allocatable")
+
+    @cached_property
+    def _withheld_hooks(self) -> list[Callable[[Queue, Task], Refusal | None]]:
+        return self._collect("withheld", "allocatable")
 
     @cached_property
     def _preemptive_hooks(self) -> list[Callable[[Queue, Sequence[Task]], bool]]:

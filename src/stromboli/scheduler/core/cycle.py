@@ -7,9 +7,11 @@ from a clock the caller passes, so that decisions never depend on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 
 from stromboli.api import core
+from stromboli.api.reasons import NEXT_STEPS, EventReason, EventType, WaitReason, gang_unschedulable
 from stromboli.scheduler.core import admitting, closing, devices, near_misses, opening, victim_order
 from stromboli.scheduler.core.accounting import Holding
 from stromboli.scheduler.core.acting import Action
@@ -23,7 +25,8 @@ from stromboli.scheduler.core.records import Job, Node, Phase, Task
 from stromboli.scheduler.core.results import Bind, CycleResult, Evict, PodGroupUpdate
 from stromboli.scheduler.core.searching import Searches
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.core.view import JobEvent, View
+from stromboli.scheduler.core.stranding import GRACE_SECONDS, Stranding, stranding_of
+from stromboli.scheduler.core.view import JobEvent, Refusal, View
 
 Clock = Callable[[], float]
 NO_HOOKS = Hooks()
@@ -107,6 +110,7 @@ class Cycle:
         self._invalid: dict[str, str] = {}
         self.notes: dict[str, list[str]] = {}
         """Why jobs wait for which no node is to blame, by job id; written by ``note``."""
+        self._withheld: dict[str, Refusal] = {}
         self._near_misses: dict[str, near_misses.NearMiss] = {}
         self.result.timings["open", ""] = clock() - started
 
@@ -236,6 +240,11 @@ class Cycle:
         if text not in notes and len(notes) < _NOTES_KEPT:
             notes.append(text)
 
+    def withhold(self, job: Job, refusal: Refusal) -> None:
+        """Remembers why the queue of a job gives it nothing more."""
+        self.note(job, refusal.message)
+        self._withheld.setdefault(job.id, refusal)
+
     def remove_gate(self, task: Task) -> None:
         """Asks for the queue-allocation gate of a pod to be removed."""
         self.result.gate_removals.append(closing.ref(task))
@@ -250,6 +259,7 @@ class Cycle:
             self._close_plugin(name, hook)
         for job in self._unsettled():
             self._close_job(job)
+        self._close_strays()
         self.journal.end_evictions()
         self._end_tentative(TaskStatus.PIPELINED)
         self.result.queues = closing.queue_updates(
@@ -285,27 +295,76 @@ class Cycle:
             self.result.pod_groups.append(PodGroupUpdate(job.id, job.uid, status))
             job.pod_group = core.PodGroup(metadata=group.metadata, spec=group.spec, status=status)
         self.set_phase(job, Phase[status.phase.upper()])
-        self._close_tasks(job, written=written)
+        self._close_tasks(job, group.status, written=written)
 
-    def _close_tasks(self, job: Job, *, written: bool) -> None:
+    def _close_tasks(self, job: Job, before: core.PodGroupStatus, *, written: bool) -> None:
         if job.phase in (Phase.UNKNOWN, Phase.PENDING, Phase.INQUEUE):
-            self._close_waiting(job)
+            self._close_waiting(job, before)
         elif written:
             self.view.events.append(JobEvent(job.id, job.uid, "Normal", "Scheduled", "pod group is ready"))
-        self.result.pods.extend(closing.pod_updates(job))
+        self.result.pods.extend(closing.pod_updates(job, self._cause(job)))
 
-    def _close_waiting(self, job: Job) -> None:
+    def _close_waiting(self, job: Job, before: core.PodGroupStatus) -> None:
         """Says why a group waits; one whose pods are all about to be bound waits for nothing, and warns of nothing."""
-        pending = job.counts[TaskStatus.PENDING]
+        pending, refusal = job.counts[TaskStatus.PENDING], self._refusal(job)
         if job.is_ready and job.tasks and not pending:
             return
         text = job_text(job)
-        if not job.is_ready or not job.tasks:
-            message = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {text}"
-            self.view.events.append(JobEvent(job.id, job.uid, "Warning", "Unschedulable", message))
+        if job.tasks and not job.is_ready:
+            self._warn(job, gang_unschedulable(pending, len(job.tasks), text))
+            if any(item.type == "Unschedulable" and item.message.endswith(text) for item in before.conditions):
+                self._recall(job)
+        elif refusal is not None and not job.tasks:
+            self._warn(job, refusal.message)
         miss = self._near_misses.get(job.id)
         notes = [*self.notes.get(job.id, ()), *([miss.message] if miss is not None else [])]
-        self.result.reports.append(closing.report(job, text, self._invalid.get(job.id, ""), tuple(notes)))
+        told = closing.report(job, text, self._invalid.get(job.id, ""), tuple(notes))
+        self.result.reports.append(replace(told, shortages=refusal.shortages) if refusal is not None else told)
+
+    def _warn(self, job: Job, message: str) -> None:
+        self.view.report(job, EventReason.UNSCHEDULABLE, message, EventType.WARNING)
+
+    def _recall(self, job: Job) -> None:
+        last = self.view.events[-1]
+        self.mirror.said.recall(job.id, job.uid, last.type, last.message, self.now)
+
+    def _refusal(self, job: Job) -> Refusal | None:
+        """Why a job is not admitted, or gets nothing from its queue after that."""
+        return self.view.refusals.get(job.id) if job.is_pending else self._withheld.get(job.id)
+
+    def _cause(self, job: Job) -> str:
+        """Why a job gets nothing when no node is to blame for it, with the next step."""
+        refusal = self._refusal(job)
+        if refusal is None:
+            return next(iter(self.notes.get(job.id, ())), "")
+        return refusal.message if job.is_pending else f"{refusal.message}; {NEXT_STEPS[WaitReason(refusal.reason)]}"
+
+    def _close_strays(self) -> None:
+        """Says why jobs are in no cycle, once; those that may still get what they miss are looked at again."""
+        waiting: dict[str, Job] = {}
+        for job in {**self.mirror.strays, **self.mirror.ledger.touched}.values():
+            stranding = stranding_of(job)
+            if stranding is None:
+                continue
+            if self.now - stranding.since < GRACE_SECONDS:
+                waiting[job.id] = job
+                continue
+            self._close_stray(job, stranding)
+        self.mirror.strays = waiting
+
+    def _close_stray(self, job: Job, stranding: Stranding) -> None:
+        self.result.pods.extend(closing.stranded_pods(job, stranding.message))
+        self.result.reports.append(closing.report(job, stranding.message, ""))
+        group = job.pod_group
+        if group is None:
+            return
+        self._warn(job, stranding.message)
+        refusal = Refusal(stranding.reason, stranding.message)
+        condition = admitting.refused(job, refusal, self.now)
+        if condition is not None:
+            status = closing.with_conditions(group.status, [condition], self.view.session_id, self.now)
+            self.result.pod_groups.append(PodGroupUpdate(job.id, job.uid, status))
+            job.pod_group = core.PodGroup(metadata=group.metadata, spec=group.spec, status=status)
 
     def _held_devices(self) -> dict[str, devices.Demand]:
         """By queue; nothing is looked at where there are no claims."""
@@ -333,7 +392,8 @@ class Cycle:
         for task, reason in decisions.evictions:
             mirror.ledger.reweigh(task, Holding.EVICTED, Holding.RELEASING)
             result.evictions.append(Evict(closing.ref(task), reason, task.job.uid if task.job else ""))
-        result.events, result.samples, result.warnings = self.view.events, self.view.samples, self.view.warnings
+        result.events = mirror.said.fresh(self.view.events, self.now)
+        result.samples, result.warnings = self.view.samples, self.view.warnings
         jobs = self._unsettled()
         for job in jobs:
             _forget(job)

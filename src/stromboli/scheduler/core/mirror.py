@@ -26,6 +26,7 @@ from stromboli.scheduler.core.columns import Columns, Floats
 from stromboli.scheduler.core.hypernodes import HyperNodes
 from stromboli.scheduler.core.objects import ClusterObjects
 from stromboli.scheduler.core.records import Job, Node, Queue, Shape, Task
+from stromboli.scheduler.core.repeating import Repeats
 from stromboli.scheduler.core.shaping import Shapes
 from stromboli.scheduler.core.statuses import ALLOCATED_STATUSES, EVICTABLE_STATUSES, TaskStatus
 from stromboli.scheduler.core.tables import JobTable, NodeTable
@@ -75,6 +76,10 @@ class Mirror:
         """Jobs whose status the next cycle must work out again even if nothing about them changes."""
         self.session_jobs: dict[str, Job] = {}
         """Jobs that take part in cycles: with a PodGroup and an existing queue."""
+        self.said = Repeats()
+        """Events about jobs that wait."""
+        self.strays: dict[str, Job] = {}
+        """Jobs in no cycle about which the next cycle may have to say so; see ``core.stranding``."""
         self.memory: dict[str, object] = {}
         """What plugins keep from one cycle to the next; see ``View.memory``."""
         self._with_topology: dict[str, Job] = {}
@@ -299,6 +304,7 @@ class Mirror:
         if job is None or job.pod_group is None or uid not in (None, job.uid):
             return
         self._unlink(job)
+        self.ledger.touched[job.id] = job
         job.pod_group = job.topology = None
         job.sub_groups = {}
         self._regroup(job)
@@ -332,6 +338,7 @@ class Mirror:
             return
         for job in list(queue.jobs.values()):
             self._unlink(job)
+            self.ledger.touched[job.id] = job
         del self.queues[name]
 
     def apply_priority_class(self, resource: core.PriorityClass) -> None:
@@ -393,6 +400,8 @@ class Mirror:
             self.jobs.pop(job.id, None)
             self.job_table.release(job.row)
             self.unsettled.pop(job.id, None)
+            self.strays.pop(job.id, None)
+            self.said.forget(job.id)
             self.ledger.touched.pop(job.id, None)
 
     def open_jobs(self) -> list[Job]:

@@ -33,7 +33,7 @@ from stromboli.scheduler.core.tables import Rows
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Job, Node, Queue, SubJob, Task
-    from stromboli.scheduler.core.view import View
+    from stromboli.scheduler.core.view import Refusal, View
 
 T = TypeVar("T")
 
@@ -214,6 +214,8 @@ class Hooks:
     job_starving: Callable[[Job], bool] | None = None
     overused: Callable[[Queue], bool] | None = None
     allocatable: Callable[[Queue, Task], bool] | None = None
+    withheld: Callable[[Queue, Task], Refusal | None] | None = None
+    """Why ``allocatable`` has said no: whose limit it is, and what is short by how much. None: it has not."""
     preemptive: Callable[[Queue, Sequence[Task]], bool] | None = None
 
     # Victims.

@@ -9,7 +9,7 @@ import msgspec
 
 from stromboli.api import core
 from stromboli.scheduler.core.extensions import BindExtension
-from stromboli.scheduler.core.view import JobEvent, Sample
+from stromboli.scheduler.core.view import JobEvent, Sample, Shortage
 
 
 class TaskRef(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +89,8 @@ class JobReport:
     """Fit message by pod name."""
     notes: tuple[str, ...] = ()
     """What no node is to blame for: queues that give nothing more, HyperNodes too small for the gang."""
+    shortages: tuple[Shortage, ...] = ()
+    """What is short by how much, and whose limit it is, when the job is not admitted for want of it."""
 
 
 @dataclass(slots=True)

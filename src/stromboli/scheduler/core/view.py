@@ -37,11 +37,26 @@ class JobEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortage:
+    """One resource of which there is too little, and who says so. Amounts as the API writes them."""
+
+    holder: str
+    """The queue whose limit it is, which may be one above the job's own."""
+    resource: str
+    wanted: str
+    limit: str
+    taken: str
+    short: str
+    """By how much what is wanted and what is taken exceed the limit together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a job was not admitted: a word for programs and a sentence with numbers and the next step for people."""
 
     reason: str
     message: str
+    shortages: tuple[Shortage, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,9 +166,9 @@ class View:
         """An event on the job's PodGroup."""
         self.events.append(JobEvent(job.id, job.uid, type, reason, message))
 
-    def refuse(self, job: Job, reason: str, message: str) -> None:
+    def refuse(self, job: Job, reason: str, message: str, shortages: Sequence[Shortage] = ()) -> None:
         """Says with numbers why the job was not admitted; shown in the PodGroup's condition ``Admitted``."""
-        self.refusals.setdefault(job.id, Refusal(reason, message))
+        self.refusals.setdefault(job.id, Refusal(reason, message, tuple(shortages)))
 
     def measure(self, name: str, value: float, **labels: str) -> None:
         """A metric sample; label order is that given."""

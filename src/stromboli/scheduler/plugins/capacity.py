@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.scheduler.core import devices, policy
 from stromboli.scheduler.core.columns import PODS
 from stromboli.scheduler.core.plugin import Depends, Eviction, EvictionContext, Hooks, Key, Order, Plugin, Victims, Vote
 from stromboli.scheduler.core.statuses import CHARGED_STATUSES, TaskStatus
+from stromboli.scheduler.core.view import Refusal
 from stromboli.scheduler.plugins import arguments, claimants, queue_accounts, queue_quotas, reservations
 from stromboli.scheduler.plugins.device_quotas import DeviceAccount
 from stromboli.scheduler.plugins.queue_hierarchy import ROOT, QueueHierarchy
@@ -24,7 +26,7 @@ from stromboli.scheduler.plugins.reclaiming import Reclaiming
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
     from stromboli.scheduler.core.records import Job, Node, Queue, Task
-    from stromboli.scheduler.core.view import View
+    from stromboli.scheduler.core.view import Shortage, View
     from stromboli.scheduler.plugins.queue_accounts import Account
 
 GATES = "SchedulingGatesQueueAdmission"
@@ -76,6 +78,7 @@ class Capacity(Plugin):
             queue_order=self._queue_order(),
             victim_queue_order=self._victim_queue_order if self._tree else None,
             allocatable=self._allocatable,
+            withheld=self._withheld,
             preemptive=self._preemptive,
             reclaimable=reclaiming.victims,
             unified_evictable=lambda context, candidates: _evictable(reclaiming, context, candidates),
@@ -168,8 +171,11 @@ class Capacity(Plugin):
         account = self._usable(queue)
         if account is None:
             return False
-        claims = self._claims.of(task) if self._options.devices and task.shape.pod.spec.resource_claims else {}
+        claims = self._claims_of(task)
         return all(above.devices.admits(claims) and _has_room(above, task) for above in account.line)
+
+    def _claims_of(self, task: Task) -> Mapping[str, devices.Demand]:
+        return self._claims.of(task) if self._options.devices and task.shape.pod.spec.resource_claims else {}
 
     def _preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """May take from others: within its limit, and within what it (or an ancestor) deserves of something."""
@@ -193,10 +199,9 @@ class Capacity(Plugin):
         demand = self._claims.least(job) if self._options.devices and _limits_devices(account) else {}
         for above in account.line:
             lacking = self._lacks(above, job)
-            if demand and not above.devices.enqueues(demand):
-                lacking.append("dra-resource-exceeded")
-            if lacking:
-                self._refuse(job, above, lacking)
+            devices_lacking = above.devices.lacking(demand) if demand else []
+            if lacking or devices_lacking:
+                self._refuse(job, above, lacking, devices_lacking)
                 return Vote.REJECT
         return Vote.PERMIT
 
@@ -204,13 +209,26 @@ class Capacity(Plugin):
         wanted = job.min_resources
         if wanted is None:
             return []
-        taken = account.allocated + account.inqueue - account.elastic
-        return reservations.exceeded_names(self._view, wanted + taken, account.limit, wanted)
+        return reservations.exceeded_names(self._view, wanted + _promised(account), account.limit, wanted)
 
-    def _refuse(self, job: Job, account: Account, lacking: list[str]) -> None:
-        taken = account.allocated + account.inqueue - account.elastic
-        quota = queue_quotas.Quota(account.name, account.limit, taken, account.capability, self._rivals(account))
-        queue_quotas.refuse_quota(self._view, job, quota, lacking)
+    def _refuse(self, job: Job, account: Account, lacking: list[str], devices_lacking: list[Shortage]) -> None:
+        names = [*lacking, *(["dra-resource-exceeded"] if devices_lacking else [])]
+        queue_quotas.report_quota(self._view, job, names)
+        if lacking:
+            limiting = self._limiting(account, lacking, lambda one: self._lacks(one, job))
+            queue_quotas.refuse_quota(self._view, job, self._quota(limiting, _promised(limiting)), lacking)
+        else:
+            text = reservations.for_group(devices_lacking, queue_quotas.held_by(devices_lacking))
+            queue_quotas.refuse_short(self._view, job, text, devices_lacking)
+
+    def _limiting(self, account: Account, lacking: list[str], lacks: Callable[[Account], Collection[str]]) -> Account:
+        """Whose word it is when a queue lacks something: a queue that states no capability has that of one above."""
+        sources = {account.limited_by(self._view.columns.intern(name)) for name in lacking}
+        source = sources.pop()
+        return source if not sources and set(lacking) <= set(lacks(source)) else account
+
+    def _quota(self, account: Account, taken: Floats) -> queue_quotas.Quota:
+        return queue_quotas.Quota(account.name, account.limit, taken, account.capability, self._rivals(account))
 
     def _rivals(self, account: Account) -> Collection[str]:
         """Queues whose guarantees are kept free from this one: in a tree the siblings of all queues of its line."""
@@ -221,16 +239,37 @@ class Capacity(Plugin):
         return {sibling for name in above for sibling in self._tree.children.get(name, ())} - line
 
     def _refuse_unusable(self, job: Job) -> None:
-        queue = job.queue
-        if queue is None:
-            return
+        if job.queue is not None:
+            word, text = self._unusable(job.queue)
+            self._view.refuse(job, word, f"{text}; {NEXT_STEPS[word]}")
+
+    def _unusable(self, queue: Queue) -> tuple[WaitReason, str]:
+        """Why a queue takes no work at all."""
         if not queue_quotas.is_open(queue):
-            queue_quotas.refuse_closed(self._view, job, queue)
-        elif self._tree is not None and queue.name in self._tree.faults:
-            self._view.refuse(job, "QueueMisconfigured", f"{self._tree.faults[queue.name]}; set spec.parent right.")
-        else:
-            text = f"queue {queue.name} has queues below it and takes no jobs itself; use one of those"
-            self._view.refuse(job, "QueueNotLeaf", text)
+            return WaitReason.QUEUE_NOT_OPEN, queue_quotas.closed(queue)
+        if self._tree is not None and queue.name in self._tree.faults:
+            return WaitReason.QUEUE_MISCONFIGURED, self._tree.faults[queue.name]
+        return WaitReason.QUEUE_NOT_LEAF, f"queue {queue.name} has queues below it and takes no jobs itself"
+
+    def _withheld(self, queue: Queue, task: Task) -> Refusal | None:
+        """Why the queue gives a task nothing: its own limit or that of one above."""
+        account = self._usable(queue)
+        if account is None:
+            return Refusal(*self._unusable(queue))
+        for above in account.line:
+            lacking, found = self._exceeds(above, task), above.devices.lacking_for(self._claims_of(task))
+            if lacking:
+                limiting = self._limiting(above, lacking, lambda one: self._exceeds(one, task))
+                quota = self._quota(limiting, limiting.allocated + limiting.reserved(task))
+                found = queue_quotas.missing(self._view, quota, lacking, task.request)
+            if found:
+                text = reservations.for_pod(found, queue_quotas.held_by(found))
+                return Refusal(WaitReason.QUEUE_QUOTA_INSUFFICIENT, text, tuple(found))
+        return None
+
+    def _exceeds(self, account: Account, task: Task) -> list[str]:
+        taken = account.allocated + account.reserved(task)
+        return reservations.exceeded_names(self._view, taken + task.request, account.limit, task.request)
 
     def _enqueued(self, job: Job) -> None:
         account = self._accounts.get(job.queue_name)
@@ -291,6 +330,11 @@ class Capacity(Plugin):
 
 def _share_key(account: Account) -> tuple[float, bool]:
     return account.share(), account.is_best_effort
+
+
+def _promised(account: Account) -> Floats:
+    """What a queue holds and has promised, as far as nobody can take it back."""
+    return account.allocated + account.inqueue - account.elastic
 
 
 def _limits_devices(account: Account) -> bool:

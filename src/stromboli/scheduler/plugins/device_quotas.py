@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from stromboli.api import quantities
 from stromboli.scheduler.core.devices import MARK, Demand, add, total_of
+from stromboli.scheduler.core.view import Shortage
 
 
 def device_class(key: str) -> str:
@@ -38,15 +40,12 @@ class DeviceAccount:
     inqueue: Demand = field(default_factory=dict)
     claims: Counter[str] = field(default_factory=Counter)
     """Tasks by claim."""
+    holder: str = ""
+    """The queue's name."""
 
     def admits(self, claims: Mapping[str, Demand]) -> bool:
         """Whether a task with these claims may be placed."""
-        new = total_of(demand for key, demand in claims.items() if not self.claims[key])
-        return self._fits(new, self.allocated)
-
-    def enqueues(self, demand: Demand) -> bool:
-        """Whether a job that demands this at least may be admitted."""
-        return self._fits(demand, total_of((self.allocated, self.inqueue)))
+        return self._fits(self._new(claims), self.allocated)
 
     def promise(self, demand: Demand) -> None:
         """A job that demands this at least was admitted."""
@@ -65,6 +64,26 @@ class DeviceAccount:
             self.claims[key] -= 1
             if self.claims[key] == 0:
                 add(self.allocated, demand, -1.0)
+
+    def lacking(self, demand: Mapping[str, float]) -> list[Shortage]:
+        """What the queue has too little of to admit a job that demands this at least."""
+        return self._short(demand, total_of((self.allocated, self.inqueue)))
+
+    def lacking_for(self, claims: Mapping[str, Demand]) -> list[Shortage]:
+        """What the queue has too little of for a task with these claims."""
+        return self._short(self._new(claims), self.allocated)
+
+    def _new(self, claims: Mapping[str, Demand]) -> Demand:
+        return total_of(demand for key, demand in claims.items() if not self.claims[key])
+
+    def _short(self, demand: Mapping[str, float], taken: Mapping[str, float]) -> list[Shortage]:
+        found = []
+        for key, wanted in demand.items():
+            if not self._fits({key: wanted}, taken):
+                has, limit = taken.get(key, 0.0), self.limit.get(key, 0.0)
+                amounts = (quantities.format(Fraction(each)) for each in (wanted, limit, has, wanted + has - limit))
+                found.append(Shortage(self.holder, key, *amounts))
+        return found
 
     def _fits(self, demand: Mapping[str, float], taken: Mapping[str, float]) -> bool:
         known = {device_class(key) for key in self.limit}

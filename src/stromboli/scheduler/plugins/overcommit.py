@@ -103,12 +103,7 @@ class Overcommit(Plugin):
         return not reservations.exceeded_names(self._view, total, due, wanted)
 
     def _sentence(self, wanted: Floats, lacking: list[str], promised: Floats) -> str:
-        numbers = reservations.numbers(
-            self._view,
-            lacking,
-            wanted,
-            self._limit,
-            self._used + promised,
-            f"the cluster admits {{limit}} ({self._factor:g} times its size)",
-        )
+        found = reservations.shortages(self._view, lacking, wanted, self._limit, self._used + promised)
+        holder = f"the cluster admits {{limit}} ({self._factor:g} times its size)"
+        numbers = reservations.for_group(found, holder)
         return f"{numbers}. Wait for running work to end, add nodes, or ask for less."

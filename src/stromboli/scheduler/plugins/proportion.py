@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from stromboli.api.reasons import WaitReason
 from stromboli.scheduler.core.columns import EPSILON, PODS, Floats
 from stromboli.scheduler.core.plugin import Hooks, Key, Order, Plugin, Victims, Vote
+from stromboli.scheduler.core.view import Refusal
 from stromboli.scheduler.plugins import queue_quotas, reservations
 from stromboli.scheduler.plugins.queue_quotas import is_open
 
@@ -64,6 +66,7 @@ class Proportion(Plugin):
             reclaimable=self._reclaimable,
             overused=self._overused,
             allocatable=self._allocatable,
+            withheld=self._withheld,
             preemptive=self._preemptive,
             job_enqueueable=self._enqueueable,
             job_enqueued=self._enqueued,
@@ -89,6 +92,19 @@ class Proportion(Plugin):
             if column != PODS
         )
 
+    def _withheld(self, queue: Queue, task: Task) -> Refusal | None:
+        """Why the queue gives a task nothing: it would have more than it deserves."""
+        if not is_open(queue):
+            return Refusal(WaitReason.QUEUE_NOT_OPEN, queue_quotas.closed(queue))
+        standing = self._standings.get(queue.name)
+        if standing is None:
+            return None
+        total = queue.allocated + task.request
+        names = reservations.exceeded_names(self._view, total, standing.deserved, task.request)
+        found = reservations.shortages(self._view, names, task.request, standing.deserved, queue.allocated, queue.name)
+        text = reservations.for_pod(found, f"queue {queue.name} deserves {{limit}}")
+        return Refusal(WaitReason.QUEUE_EXHAUSTED, text, tuple(found)) if found else None
+
     def _preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         standing = self._standings.get(queue.name)
         if standing is None or not is_open(queue):
@@ -111,6 +127,7 @@ class Proportion(Plugin):
         lacking = reservations.exceeded_names(self._view, total, standing.limit, wanted)
         if not lacking:
             return Vote.PERMIT
+        queue_quotas.report_quota(self._view, job, lacking)
         capability = queue_quotas.capability_of(queue.resource.spec, self._view)
         rivals = self._view.queues.keys() - {queue.name}
         quota = queue_quotas.Quota(queue.name, standing.limit, total - wanted, capability, rivals)

@@ -67,6 +67,17 @@ class Account:
         columns = np.nonzero(self.deserved >= EPSILON)[0]
         return float((self.allocated[columns] / self.deserved[columns]).max())
 
+    def limited_by(self, column: int) -> Account:
+        """Whose capability the limit of a resource is: the first upwards that may hold no less than it states.
+
+        The root when the limit is what the cluster has.
+        """
+        for account in self.line:
+            stated = account.own_capability[column]
+            if np.isfinite(stated) and stated <= account.limit[column] + EPSILON:
+                return account
+        return self.line[-1]
+
     def reserved(self, task: Task) -> Floats | float:
         """Room kept for tasks whose gate was removed, other than this one."""
         return sum((other.request for uid, other in self.gated.items() if uid != task.uid), start=0.0)
@@ -142,7 +153,7 @@ def _bare(view: View, queues: Iterable[Queue]) -> Iterable[Account]:
             request=queue.allocated + queue.pending,
             inqueue=reserved[queue.index],
             elastic=beyond[queue.index],
-            devices=device_quotas.DeviceAccount(device_quotas.limits(spec.capability)),
+            devices=device_quotas.DeviceAccount(device_quotas.limits(spec.capability), holder=queue.name),
             own_capability=queue_quotas.capability_of(spec, view),
         )
 

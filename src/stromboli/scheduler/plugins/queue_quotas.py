@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, Floats
 from stromboli.scheduler.plugins import reservations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stromboli.api import core
     from stromboli.scheduler.core.records import Job, Queue
     from stromboli.scheduler.core.tables import Bools
-    from stromboli.scheduler.core.view import View
+    from stromboli.scheduler.core.view import Shortage, View
 
 OPEN = "Open"
 
@@ -86,20 +87,42 @@ def named(resources: Mapping[str, str | int | float], view: View) -> Bools:
 
 def refuse_closed(view: View, job: Job, queue: Queue) -> None:
     """Says that the queue takes nothing."""
+    view.refuse(job, WaitReason.QUEUE_NOT_OPEN, f"{closed(queue)}; {NEXT_STEPS[WaitReason.QUEUE_NOT_OPEN]}")
+
+
+def closed(queue: Queue) -> str:
+    """What is to be said of a queue that is not open."""
     state = queue.resource.status.state or "not open yet"
-    view.refuse(job, "QueueNotOpen", f"queue {queue.name} is {state}: it takes no work until it is Open.")
+    return f"queue {queue.name} is {state}: it takes no work until it is Open"
+
+
+def report_quota(view: View, job: Job, lacking: Iterable[str]) -> None:
+    """The event that names what a queue lacks for the job."""
+    text = ", ".join(f"insufficient {name}" for name in lacking)
+    view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
 
 
 def refuse_quota(view: View, job: Job, quota: Quota, lacking: list[str]) -> None:
-    """Says what the queue lacks for the job, as an event and, with numbers, for its condition."""
-    text = ", ".join(f"insufficient {name}" for name in lacking)
-    view.report(job, "Unschedulable", f"queue resource quota insufficient: {text}")
-    wanted, known = job.min_resources, [name for name in lacking if view.columns.get(name) is not None]
-    if wanted is not None and known:
-        holder = f"queue {quota.holder} may hold {{limit}}"
-        text = reservations.numbers(view, known, wanted, quota.limit, quota.taken, holder)
-    advice = "Wait for the queue's running work to end, raise its capability, or ask for less."
-    view.refuse(job, "QueueQuotaInsufficient", f"{text}. {_kept_for_rival(view, quota, known) or advice}")
+    """Says in numbers what the queue lacks for the job's minimum resources."""
+    assert job.min_resources is not None
+    found = missing(view, quota, lacking, job.min_resources)
+    refuse_short(view, job, reservations.for_group(found, held_by(found)), found, _kept_for_rival(view, quota, lacking))
+
+
+def refuse_short(view: View, job: Job, text: str, found: Sequence[Shortage], advice: str = "") -> None:
+    """Says in numbers that a queue has too little for the job, and what can be done."""
+    usual = "Wait for the queue's running work to end, raise its capability, or ask for less."
+    view.refuse(job, "QueueQuotaInsufficient", f"{text}. {advice or usual}", found)
+
+
+def missing(view: View, quota: Quota, names: Sequence[str], wanted: Floats) -> list[Shortage]:
+    """What a queue lacks of these resources."""
+    return reservations.shortages(view, names, wanted, quota.limit, quota.taken, quota.holder)
+
+
+def held_by(found: Sequence[Shortage]) -> str:
+    """Who sets the limit of what is short, for a sentence about it."""
+    return f"queue {found[0].holder} may hold {{limit}}"
 
 
 def _kept_for_rival(view: View, quota: Quota, lacking: list[str]) -> str:

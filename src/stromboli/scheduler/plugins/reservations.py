@@ -9,8 +9,11 @@ import numpy as np
 from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import EPSILON, PODS
 from stromboli.scheduler.core.records import Phase
+from stromboli.scheduler.core.view import Shortage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stromboli.scheduler.core.columns import Floats
     from stromboli.scheduler.core.records import Job
     from stromboli.scheduler.core.tables import Bools
@@ -68,20 +71,43 @@ def _running_in_full(view: View) -> Bools:
     return result
 
 
-def numbers(view: View, names: list[str], wanted: Floats, limit: Floats, taken: Floats, holder: str) -> str:
-    """What is missing of each resource; ``holder`` says who sets ``{limit}``, the limits of all resources named."""
+def shortages(
+    view: View, names: Sequence[str], wanted: Floats, limit: Floats, taken: Floats, holder: str = ""
+) -> list[Shortage]:
+    """What is missing of each resource that is known; ``holder`` is the queue whose limit it is, if it is a queue's."""
     columns = [column for name in names if (column := view.columns.get(name)) is not None]
-    short = wanted + taken - limit
 
-    def text(amount: Floats) -> str:
-        listed = {view.columns.names[column]: max(float(amount[column]), 0.0) for column in columns}
-        written = amounts.write(listed)
-        return ", ".join(f"{name} {written[name]}" for name in listed)
+    def written(column: int, amount: Floats) -> str:
+        name = view.columns.names[column]
+        return amounts.write({name: max(float(amount[column]), 0.0)})[name]
 
-    return (
-        f"The group needs {text(wanted)}; {holder.format(limit=text(limit))}, of which {text(taken)} is taken:"
-        f" short by {text(short)}"
-    )
+    return [
+        Shortage(
+            holder,
+            view.columns.names[column],
+            *(written(column, amount) for amount in (wanted, limit, taken, wanted + taken - limit)),
+        )
+        for column in columns
+    ]
+
+
+def for_group(found: Sequence[Shortage], holder: str) -> str:
+    """What is short for the least that a group needs; ``holder`` says, with ``{limit}``, who sets the limit."""
+    return f"The group needs {_listed(found, 'wanted')}; {_short(found, holder)}"
+
+
+def for_pod(found: Sequence[Shortage], holder: str) -> str:
+    """What is short for one pod."""
+    return f"{_short(found, holder)} for a pod that needs {_listed(found, 'wanted')}"
+
+
+def _short(found: Sequence[Shortage], holder: str) -> str:
+    limit = holder.format(limit=_listed(found, "limit"))
+    return f"{limit}, of which {_listed(found, 'taken')} is taken: short by {_listed(found, 'short')}"
+
+
+def _listed(found: Sequence[Shortage], what: str) -> str:
+    return ", ".join(f"{each.resource} {getattr(each, what)}" for each in found)
 
 
 def exceeded_names(view: View, amount: Floats, limit: Floats, requested: Floats) -> list[str]:
