@@ -141,10 +141,15 @@ async def _is_served(client: Client, kind: Kind) -> bool:
     return True
 
 
+async def served(client: Client, *kinds: Kind) -> None:
+    """Wait until new kinds can be used; Helm does not wait for that."""
+    for kind in kinds:
+        await eventually(partial(_is_served, client, kind), bool, what=f"{kind.resource} served")
+
+
 async def make_work(client: Client, name: str) -> None:
     """A queue and a job in it; a webhook that is told of them must not be registered."""
-    for kind in (JOBS, QUEUES):
-        await eventually(partial(_is_served, client, kind), bool, what=f"{kind.resource} served")
+    await served(client, JOBS, QUEUES)
     await client.create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}})
     await client.create(JOBS, vcjob(name, queue=name), "default")
 
@@ -181,6 +186,7 @@ async def test_a_release_from_install_to_uninstall_keeps_definitions_and_jobs(
         "stromboli-scheduler",
     ]
     assert len(await webhooks(administrator)) == 7
+    await served(administrator, JOBS)
     with pytest.raises(ApiError, match="volcano"):
         await administrator.create(JOBS, vcjob("early"), "default")  # nobody answers reviews here
     before = await uids(administrator)

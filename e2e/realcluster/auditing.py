@@ -81,14 +81,9 @@ EXPECTED_UNUSED: Reasons = {
     ("controllers", "podgroups.scheduling.volcano.sh", "get"): _LEFT_BEHIND,
     ("controllers", "persistentvolumeclaims", "create"): _CLAIMS,
     ("scheduler", "pods", "delete"): "evictions: the chart's default policy has no action that evicts",
-    ("scheduler", "pods", "patch"): "scheduling gates of the queue: behind a feature gate",
     ("controllers", "pods", "get"): "only when the cache is behind, or a bind had no answer",
     ("scheduler", "pods", "get"): "only when the cache is behind, or a bind had no answer",
-    (
-        "scheduler",
-        "queues.scheduling.volcano.sh",
-        "create",
-    ): "scheduler and controllers both make the first queues; one is first",
+    ("scheduler", "queues.scheduling.volcano.sh", "create"): _FIRST_QUEUES,
 }
 
 

@@ -8,8 +8,19 @@ from e2e.realcluster import auditing
 from e2e.realcluster.auditing import Permission
 
 from stromboli.kube.json import JsonObject
+from tests.chart.conftest import Render
 
 NAMESPACE = "volcano-system"
+
+
+async def test_every_reason_is_for_a_verb_that_is_granted(rendered: Render) -> None:
+    granted = auditing.granted(await rendered(leader_elect_enable=True), NAMESPACE)
+    stale = [
+        key
+        for key in auditing.EXPECTED_UNUSED
+        if not any(auditing._is_explained(one, {key: "reason"}) for one in granted)
+    ]
+    assert stale == []
 
 
 def role(*rules: tuple[str, str, list[str]]) -> JsonObject:

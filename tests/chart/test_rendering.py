@@ -13,7 +13,7 @@ from stromboli.controllers.options import Options as ControllersOptions
 from stromboli.kube.json import JsonObject
 from stromboli.process import flags
 from stromboli.scheduler.options import Options as SchedulerOptions
-from stromboli.scheduler.policy_file import parse
+from stromboli.scheduler.core.policy_file import parse
 from stromboli.scheduler.registering import load
 from stromboli.webhooks import registration
 from stromboli.webhooks.endpoints import ENDPOINTS
@@ -105,6 +105,16 @@ async def test_roles_grant_nothing_with_a_star(rendered: Render) -> None:
             for rule in role["rules"]:
                 words = [word for listed in rule.values() for word in listed]
                 assert not [word for word in words if "*" in word], role["metadata"]["name"]
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_the_scheduler_may_change_pods_only_to_remove_gates(rendered: Render, gate: bool) -> None:
+    objects = await rendered(
+        scheduler_feature_gates=f"CSIStorage=true,SchedulingGatesQueueAdmission={str(gate).lower()}"
+    )
+    rules = named(objects, "ClusterRole", "volcano-scheduler")["rules"]
+    verbs = {verb for rule in rules if rule["resources"] == ["pods"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch", "delete", *(["patch"] if gate else [])}
 
 
 async def test_the_admission_server_may_change_exactly_the_configurations_of_its_paths(rendered: Render) -> None:
