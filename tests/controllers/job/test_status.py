@@ -86,6 +86,17 @@ def test_a_failed_creation_keeps_the_status_and_adds_why() -> None:
     assert again == found
 
 
+def test_a_refusal_keeps_the_status_and_adds_why() -> None:
+    found = status.refused(job().phase("Pending").status(pending=1).model(), "PVCError", "pvc data is not found")
+    assert (found["state"]["reason"], found["state"]["message"]) == ("PVCError", "pvc data is not found")
+    assert (found["state"]["phase"], found["pending"]) == ("Pending", 1)
+
+
+def test_a_refusal_in_mid_restart_leaves_what_is_restarted() -> None:
+    restarting = job().status(state={"phase": "Restarting", "reason": "RestartTask", "message": "why"}).model()
+    assert status.refused(restarting, "PluginError", "no such plugin") == status.recorded(restarting)
+
+
 JSON = st.recursive(
     st.one_of(st.integers(), st.text(max_size=3)),
     lambda inner: st.dictionaries(st.text(max_size=2), inner, max_size=3) | st.lists(inner, max_size=3),
