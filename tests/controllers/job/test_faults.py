@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
@@ -17,7 +18,7 @@ from tests.controllers.stage import Stage, stage
 MOST_WRITES = 60
 pytestmark = pytest.mark.slow
 WRITES = ("create", "update", "patch", "delete")
-LEFTOVERS = (kinds.POD_GROUPS, kinds.CONFIG_MAPS, kinds.SERVICES, kinds.NETWORK_POLICIES)
+LEFTOVERS = (kinds.POD_GROUPS, kinds.CONFIG_MAPS, kinds.SECRETS, kinds.SERVICES, kinds.NETWORK_POLICIES)
 
 
 def restarting() -> JobBuilder:
@@ -28,6 +29,18 @@ def restarting() -> JobBuilder:
 def replacing() -> JobBuilder:
     """Three workers; the first run of worker 0 fails and its whole task is restarted."""
     return job().task("master", 1).task("worker", 2).policy("PodFailed", "RestartTask", task="worker")
+
+
+def furnished() -> JobBuilder:
+    """Everything that a job can own, in partitions of which the failing one is restarted."""
+    policy = {"totalPartitions": 2, "partitionSize": 1}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return (
+        job()
+        .task("worker", 2, partitionPolicy=policy)
+        .policy("PodFailed", "RestartPartition")
+        .spec(plugins={"svc": [], "ssh": []}, volumes=[{"mountPath": "/data", "volumeClaim": claim}])
+    )
 
 
 class FirstRunFails:
@@ -56,8 +69,14 @@ def picture(scene: Stage) -> JsonObject:
         "running": status.get("running", 0),
         "pods": scene.pod_phases(),
         "left": [name for kind in LEFTOVERS for name in scene.names_of(kind)],
-        "controlled": status.get("controlledResources"),
+        "controlled": {unnamed(key): unnamed(name) for key, name in status.get("controlledResources", {}).items()},
+        "claims": len(scene.names_of(kinds.PERSISTENT_VOLUME_CLAIMS)),
     }
+
+
+def unnamed(text: str) -> str:
+    """The text without what is drawn for each job."""
+    return re.sub(r"(?<=-pvc-)[0-9a-z]{12}", "drawn", text)
 
 
 async def live(scene: Stage, builder: JobBuilder) -> JsonObject:
@@ -98,7 +117,7 @@ FAULTS: dict[str, Callable[[int], Fault]] = {
     "carried out without an answer": lambda n: WriteUnanswered(skip=n - 1, executed=True),
     "lost without an answer": lambda n: WriteUnanswered(skip=n - 1),
 }
-BUILDERS = {"whole job": restarting, "one task": replacing}
+BUILDERS = {"whole job": restarting, "one task": replacing, "one partition of a furnished job": furnished}
 
 
 async def undisturbed(build: Callable[[], JobBuilder]) -> JsonObject:

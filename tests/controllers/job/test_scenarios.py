@@ -180,6 +180,18 @@ async def test_quota_is_waited_for_and_explained() -> None:
         assert "reason" not in scene.status()["state"]
 
 
+async def test_a_cause_that_comes_to_a_consequence_is_told() -> None:
+    async with stage() as scene:
+        scene.submit(job().task("worker", 2))
+        await scene.admit()
+        for message in ("2/1 tasks in gang unschedulable: pod group is not ready", "1/2: Origin reason is a taint"):
+            told = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": message}
+            scene.server.put(kinds.POD_GROUPS, {**scene.group(), "status": {"phase": "Inqueue", "conditions": [told]}})
+            await scene.until(
+                lambda message=message: any(message in one for one in scene.events.messages("job1", "PodGroupPending"))
+            )
+
+
 async def test_a_job_outlives_its_queue_and_goes_on_when_that_is_back() -> None:
     async with stage(max_requeue=0) as scene:
         queue = {"metadata": {"name": "team"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
