@@ -1,51 +1,160 @@
-"""Previews and simulations agree with what a live scheduler then does, in random clusters."""
+"""Previews and simulations agree with what a live scheduler then does, in random clusters, cycle for cycle."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from random import Random
 
 import pytest
-import pytest_asyncio
 
 from stromboli.api import core, kinds
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.kubeconfig import find
 from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.engine import Round
 from stromboli.cli.rehearsing.previewing import Verdict, preview
-from stromboli.cli.rehearsing.simulating import simulate
+from stromboli.cli.rehearsing.simulating import Simulation, simulate
 from stromboli.cli.rehearsing.snapshots import Snapshot, gather
-from stromboli.scheduler.core.policy import DEFAULT_POLICY
+from stromboli.kube.json import JsonObject
+from stromboli.scheduler.core.policy import DEFAULT_POLICY, PluginOption, Policy, Switches
+from stromboli.scheduler.core.results import CycleResult
 from stromboli.testing.apiserver import FakeApiServer
-from stromboli.testing.builders import node, pod, pod_group, queue
+from stromboli.testing.builders import node, pod, pod_group, priority_class, queue
+from tests.cli.living import Living
 from tests.cli.situations import vcjob
-from tests.scheduler.shell.stage import Stage
 
-SEEDS = range(int(os.environ.get("AGREEMENT_CLUSTERS", "12")))
-LOOKS = 4
-"""Cycles after which a gang that has not started is taken to wait."""
-
-
-@pytest_asyncio.fixture
-async def stage(server: FakeApiServer) -> AsyncIterator[Stage]:
-    async with await server.client() as client:
-        made = Stage(server, client)
-        yield made
-        await made.kill()
+CLUSTERS = int(os.environ.get("AGREEMENT_CLUSTERS", "15"))
+"""Random clusters for each of the two tests, spread over the policies. 200 take some minutes."""
+LOOKS = 6
+"""Cycles that are compared."""
+NOW = core.timestamp("2026-01-02T00:00:00Z")
 
 
-def furnish(stage: Stage, random: Random) -> None:
-    """Nodes of several sizes, two queues, and gangs that run or wait."""
-    for number in range(random.randrange(2, 7)):
-        stage.put(node(f"n{number}").offer(cpu=random.choice([2, 4, 8]), memory="32Gi", pods=20))
-    stage.put(queue("root"), queue("default"), queue("other").weight(random.randrange(1, 4)))
-    for number in range(random.randrange(4)):
-        size, name = random.randrange(1, 4), f"old{number}"
-        group = pod_group(name).queue(random.choice(["default", "other"])).members(random.randrange(1, size + 1))
-        stage.put(group.reserve(cpu=size).born(1000 + number).phase("Inqueue"))
-        stage.put(*(pod(f"{name}-{at}").group(name).request(cpu=1).born(1000 + number) for at in range(size)))
+def policy(actions: str, *tiers: str, hierarchy: bool = False) -> Policy:
+    """A policy of plugins by name."""
+    switches = Switches(hierarchy=hierarchy)
+    made = (
+        tuple(PluginOption(name, switches) if name == "capacity" else PluginOption(name) for name in tier.split())
+        for tier in tiers
+    )
+    return Policy(tuple(actions.split()), tuple(made))
+
+
+POLICIES = {
+    "the built-in one": DEFAULT_POLICY,
+    "priorities that preempt": policy(
+        "enqueue allocate preempt", "priority gang conformance", "predicates proportion nodeorder binpack"
+    ),
+    "shares that are reclaimed": policy(
+        "enqueue allocate reclaim backfill", "priority gang conformance proportion", "drf predicates nodeorder"
+    ),
+    "amounts that are reclaimed": policy(
+        "enqueue allocate reclaim", "priority gang conformance capacity", "predicates nodeorder"
+    ),
+    "a hierarchy with all of it": policy(
+        "enqueue allocate preempt reclaim",
+        "priority gang conformance capacity",
+        "predicates nodeorder binpack",
+        hierarchy=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """A random cluster: objects by kind, and vcjobs whose pods come when they are admitted."""
+
+    objects: Mapping[kinds.Kind, list[core.Object]]
+    jobs: list[JsonObject]
+
+    @property
+    def priorities(self) -> list[core.PriorityClass]:
+        return [item for item in self.objects[kinds.PRIORITY_CLASSES] if isinstance(item, core.PriorityClass)]
+
+
+LEAVES = ("default", "default", "other", "leaf-a", "leaf-b")
+"""Queues that may have work; of one that is named twice there is more."""
+
+
+def furnish(random: Random) -> World:
+    """Nodes of several sizes, queues (two of them under a third), gangs that run, and gangs and vcjobs that wait."""
+    sizes = [random.choice([2, 4, 8]) for _ in range(random.randrange(2, 7))]
+    nodes: list[core.Object] = [
+        node(f"n{at}").offer(cpu=size, memory="32Gi", pods=20).build() for at, size in enumerate(sizes)
+    ]
+    groups: list[core.Object] = []
+    pods: list[core.Object] = []
+    left = dict(enumerate(sizes))
+    for number in range(random.randrange(3, 12)):
+        _gang(random, f"old{number}", left, groups, pods, runs=random.random() < 0.7)
+    return World(
+        {
+            kinds.PRIORITY_CLASSES: [priority_class("high", 100)],
+            kinds.NODES: nodes,
+            kinds.QUEUES: list(_queues(random, sum(sizes))),
+            kinds.POD_GROUPS: groups,
+            kinds.PODS: pods,
+        },
+        [_job(random, f"new{number}") for number in range(random.randrange(3))],
+    )
+
+
+def _queues(random: Random, total: int) -> Iterator[core.Object]:
+    yield queue("root").build()
+    yield (
+        queue("dept").parent("root").deserve(cpu=random.randrange(1, total)).cap(cpu=random.randrange(2, total)).build()
+    )
+    for name in sorted(set(LEAVES)):
+        made = queue(name).weight(random.randrange(1, 4)).deserve(cpu=random.randrange(1, total))
+        made = made.parent("dept" if name.startswith("leaf") else "root")
+        yield (made.unreclaimable() if random.random() < 0.2 else made).build()
+
+
+def _gang(
+    random: Random, name: str, left: dict[int, int], groups: list[core.Object], pods: list[core.Object], *, runs: bool
+) -> None:
+    size, high = random.randrange(1, 5), random.random() < (0.1 if runs else 0.6)
+    made = pod_group(name).queue(random.choice(LEAVES)).members(random.randrange(1, size + 1)).reserve(cpu=size)
+    made = made.born(1000 + len(groups)).phase("Running" if runs else random.choice(["Pending", "Inqueue"]))
+    groups.append((made.priority_class("high") if high else made).build())
+    for at in range(size):
+        pod_made = pod(f"{name}-{at}").group(name).request(cpu=1).born(1000 + len(groups))
+        where = next((number for number, room in left.items() if room), None)
+        if runs and where is not None:
+            left[where] -= 1
+            pod_made = pod_made.on(f"n{where}")
+        pods.append((pod_made.priority(100) if high else pod_made).build())
+
+
+def _job(random: Random, name: str) -> JsonObject:
+    replicas = random.randrange(1, 6)
+    made = vcjob(
+        name,
+        replicas=replicas,
+        minimum=random.randrange(1, replicas + 1),
+        requests={"cpu": random.choice(["1", "2", "3"])},
+        queue=random.choice(LEAVES),
+    )
+    if random.random() < 0.4:
+        made["spec"]["priorityClassName"] = "high"
+    return made
+
+
+def settle(server: FakeApiServer, world: World) -> None:
+    """Put the world on the server, jobs without PodGroups."""
+    for kind, objects in world.objects.items():
+        for obj in objects:
+            server.put(kind, dict(core.to_builtins(obj, kind)))
+
+
+def submit(server: FakeApiServer, living: Living, job: JsonObject, priorities: list[core.PriorityClass]) -> None:
+    """What the job controller does: the PodGroup now, the pods when it is admitted."""
+    group = members.pod_group(job, priorities, NOW)
+    server.put(kinds.POD_GROUPS, dict(core.to_builtins(group, kinds.POD_GROUPS)))
+    living.awaited["/".join(group.key)] = list(members.pods(job, priorities))
 
 
 async def look(server: FakeApiServer) -> Snapshot:
@@ -53,41 +162,87 @@ async def look(server: FakeApiServer) -> Snapshot:
         return await asyncio.to_thread(gather, api)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_a_simulation_starts_what_the_scheduler_starts(stage: Stage, server: FakeApiServer, seed: int) -> None:
-    furnish(stage, Random(seed))
-    found = simulate(await look(server), DEFAULT_POLICY, cycles=LOOKS)
-    await stage.start()
-    await stage.until(lambda: stage.scheduler is not None and stage.scheduler.cycles >= LOOKS, "cycles")
-    want = {start.pod.partition("/")[2] for start in found.started}
-    await stage.until(lambda: len(stage.binds()) >= len(want), f"binds of seed {seed}, simulated {sorted(want)}")
-    assert set(stage.binds()) == want
+def expected(round_: Round) -> tuple[object, ...]:
+    """What a rehearsed cycle decides."""
+    binds = {start.pod: start.node for start in round_.started}
+    return binds, sorted((one.pod, one.reason) for one in round_.evicted), set(round_.admitted)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_a_preview_says_what_the_scheduler_does(stage: Stage, server: FakeApiServer, seed: int) -> None:
+def decided(result: CycleResult, pending: set[str]) -> tuple[object, ...]:
+    """What a live cycle decided; ``pending`` were not admitted before."""
+    binds = {bind.task.key: bind.node for bind in result.binds}
+    admitted = {one.job_id for one in result.pod_groups if one.job_id in pending and one.status.phase != "Pending"}
+    return binds, sorted((one.task.key, one.reason) for one in result.evictions), admitted
+
+
+def waiting_groups(server: FakeApiServer) -> set[str]:
+    return {
+        f"{group['metadata']['namespace']}/{group['metadata']['name']}"
+        for group in server.objects(kinds.POD_GROUPS)
+        if group.get("status", {}).get("phase") in (None, "", "Pending")
+    }
+
+
+CASES = [(name, seed) for seed in range(CLUSTERS) for name in [list(POLICIES)[seed % len(POLICIES)]]]
+
+
+@pytest.mark.parametrize(("name", "seed"), CASES)
+async def test_a_simulation_decides_what_the_scheduler_decides(server: FakeApiServer, name: str, seed: int) -> None:
+    world = furnish(Random(seed))
+    settle(server, world)
+    async with await server.client() as client:
+        living = Living(server, client, POLICIES[name])
+        found = simulate(await look(server), POLICIES[name], cycles=LOOKS, jobs=world.jobs)
+        for job in world.jobs:
+            submit(server, living, job, world.priorities)
+        async with living:
+            for round_ in found.rounds:
+                pending = waiting_groups(server)
+                assert decided(await living.cycle(), pending) == expected(round_), f"cycle {round_.number}"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_random_clusters_have_something_to_decide(name: str) -> None:
+    """Pods start and wait under every policy, vcjobs, too; under those that evict pods are evicted."""
+    rules = POLICIES[name]
+    found = [_offline(seed, rules) for seed in range(20)]
+    started = [{start.pod.partition("/")[2][:3] for start in one.started} for one in found]
+    assert {"old", "new"} <= set().union(*started)
+    assert any(one.waiting for one in found)
+    assert any(one.evicted for one in found) == bool({"preempt", "reclaim"} & set(rules.actions))
+
+
+def _offline(seed: int, rules: Policy) -> Simulation:
+    world = furnish(Random(seed))
+    objects = [obj for listed in world.objects.values() for obj in listed]
+    return simulate(Snapshot(NOW, tuple(objects)), rules, cycles=LOOKS, jobs=world.jobs)
+
+
+@pytest.mark.parametrize(("name", "seed"), CASES)
+async def test_a_preview_says_what_the_scheduler_does(server: FakeApiServer, name: str, seed: int) -> None:
     random = Random(1000 + seed)
-    furnish(stage, random)
-    replicas = random.randrange(1, 8)
-    job = vcjob(
-        replicas=replicas,
-        minimum=random.randrange(1, replicas + 1),
-        requests={"cpu": random.choice(["1", "2", "3"])},
-        queue=random.choice(["default", "other"]),
-    )
-    found = preview(await look(server), DEFAULT_POLICY, job)
-    group = members.pod_group(job, [], core.timestamp("2026-01-02T00:00:00Z"))
-    server.put(kinds.POD_GROUPS, core.to_builtins(group, kinds.POD_GROUPS))
-    await stage.start()
-    await stage.until(lambda: stage.scheduler is not None and stage.scheduler.cycles >= LOOKS, "cycles")
-    if stage.phase(group.name) == "Inqueue":  # the job's controller makes the pods when the group is admitted
-        for each in members.pods(job, []):
-            server.put(kinds.PODS, core.to_builtins(each, kinds.PODS))
-        await stage.cycles(LOOKS)
-    if found.verdict is Verdict.FITS_NOW:
-        want = sum(found.placements.values())
-        await stage.until(lambda: stage.bound("train-") >= want, f"{want} binds of seed {seed}: {found.sentence}")
-        assert stage.bound("train-") == want
-    else:
-        assert found.verdict in (Verdict.WAITS, Verdict.NEVER_FITS)
-        assert stage.bound("train-") == 0
+    world = furnish(random)
+    settle(server, world)
+    job = _job(random, "train")
+    async with await server.client() as client:
+        living = Living(server, client, POLICIES[name])
+        found = preview(await look(server), POLICIES[name], job)
+        submit(server, living, job, world.priorities)
+        placed: dict[str, str] = {}
+        evicted: list[tuple[str, str]] = []
+        async with living:
+            for _ in range(LOOKS):
+                result = await living.cycle()
+                placed |= {bind.task.key: bind.node for bind in result.binds if bind.task.name.startswith("train-")}
+                evicted += [(one.task.key, one.reason) for one in result.evictions]
+                if len(placed) >= job["spec"]["minAvailable"]:
+                    break
+    told = [(one.pod, one.reason) for one in found.evictions]
+    match found.verdict:
+        case Verdict.FITS_NOW:
+            assert (sum(found.placements.values()), told) == (len(placed), evicted)
+        case Verdict.FITS_AFTER_EVICTING:
+            assert (sum(found.placements.values()), sorted(told)) == (len(placed), sorted(evicted))
+            assert told
+        case _:
+            assert placed == {}

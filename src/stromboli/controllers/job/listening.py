@@ -26,6 +26,8 @@ from stromboli.kube.stores import Key
 
 COUNTING_DELAY = 0.05
 """Seconds by which pods may be counted late, so that those of a gang are counted together."""
+CAUSE = "Origin reason is"
+"""What the scheduler's words on a gang that is not ready have in them when they name a cause (spec 04 section 31.4)."""
 
 
 class Listener:
@@ -143,8 +145,11 @@ def _owner_of(group: PodGroup) -> OwnerReference | None:
 
 
 def _news(group: PodGroup) -> tuple[object, ...]:
-    """What of a PodGroup matters to its job; times and cycle numbers do not."""
-    told = [(one.type, one.status, one.reason) for one in group.status.conditions]
+    """What of a PodGroup matters to its job; times and cycle numbers do not.
+
+    Numbers in messages are no news, but a cause is that comes to what was only a consequence.
+    """
+    told = [(one.type, one.status, one.reason, CAUSE in one.message) for one in group.status.conditions]
     return group.status.phase, group.spec, group.deleting, told
 
 
