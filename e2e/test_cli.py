@@ -98,6 +98,7 @@ async def test_a_preview_comes_true(shell: Shell, cluster: Cluster, tmp_path: Pa
     await cluster.phase_is("coming", "Running", "Completed")
 
 
+@pytest.mark.simulated_nodes
 async def test_a_snapshot_of_a_live_cluster_is_simulated(shell: Shell, tmp_path: Path) -> None:
     snapshot, job = tmp_path / "snapshot.json", tmp_path / "job.yaml"
     job.write_text(json.dumps(vcjob("what-if", replicas=5, cpu="8")))
@@ -106,6 +107,7 @@ async def test_a_snapshot_of_a_live_cluster_is_simulated(shell: Shell, tmp_path:
     assert "5 pods start, 0 are evicted, 0 gangs wait." in out.splitlines()[0]
 
 
+@pytest.mark.simulated_nodes
 async def test_the_trial_of_a_newcomer(shell: Shell, cluster: Cluster) -> None:
     """Submit a gang, find out why it waits, make room, see it finish: with what --help offers."""
     for screen in (("vcctl", "--help"), ("vcctl", "job", "--help"), ("vsub", "--help"), ("vcancel", "--help")):

@@ -109,6 +109,7 @@ async def test_a_delayed_action_is_announced_and_carried_out_when_its_time_has_c
     await cluster.phase_is("later", "Terminated", "Failed")
 
 
+@pytest.mark.simulated_nodes
 async def test_a_delayed_action_is_dropped_when_the_lost_pod_runs_again(cluster: Cluster) -> None:
     """The eviction's timer would end the job as Terminated long before that of the witness ends it as Aborted."""
     delayed: list[Json] = [

@@ -28,7 +28,8 @@ from stromboli.localcluster.server import LocalCluster
 
 ROOT = Path(__file__).parents[1]
 TESTS = ["e2e/test_jobs.py", "e2e/test_queues.py", "-q", "-k", "aborts or deleting_a_job or capability"]
-SECONDS = 150.0
+SECONDS = 400.0
+PATIENTLY = pytest.mark.timeout(600)
 KINDS = (CUSTOM_RESOURCE_DEFINITIONS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, CLUSTER_ROLES)
 pytestmark = pytest.mark.skipif(
     binaries.find("helm") is None, reason="helm is not built: python -m e2e.realcluster --build"
@@ -78,6 +79,7 @@ async def names(client: Client) -> set[str]:
     return {item["metadata"]["name"] for kind in KINDS for item in await client.list(kind)}
 
 
+@PATIENTLY
 async def test_a_part_of_the_suite_runs_and_the_cluster_is_left_as_it_was(given: Path, administrator: Client) -> None:
     before = await names(administrator)
     code, output = await make_e2e(given, *TESTS)
@@ -86,6 +88,7 @@ async def test_a_part_of_the_suite_runs_and_the_cluster_is_left_as_it_was(given:
     assert await names(administrator) == before
 
 
+@PATIENTLY
 async def test_a_cluster_where_the_system_runs_is_refused_untouched(given: Path, administrator: Client) -> None:
     labels = {"app": "volcano-scheduler"}
     container = {"name": "scheduler", "image": "busybox"}

@@ -28,6 +28,8 @@ from e2e.situations import (
 )
 from stromboli.api.kinds import JOBS, QUEUES, RESOURCE_QUOTAS
 
+pytestmark = pytest.mark.simulated_nodes
+
 SELECTOR = "5 node(s) didn't match Pod's node affinity/selector"
 TAINTS = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
 GATE = "example.com/wait"

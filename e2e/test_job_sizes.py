@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from e2e.cluster import Cluster, Json, eventually, uids, vcjob
 from stromboli.api.kinds import JOBS, PODS
 
@@ -90,6 +92,7 @@ def staged(iteration: str) -> Json:
     return job
 
 
+@pytest.mark.simulated_nodes
 async def test_a_task_that_depends_on_any_other_starts_with_the_first_that_is_ready(cluster: Cluster) -> None:
     await cluster.create(JOBS, staged("any"))
     await cluster.running("staged", 2)
@@ -97,6 +100,7 @@ async def test_a_task_that_depends_on_any_other_starts_with_the_first_that_is_re
     assert phases == {"staged-ready-0": "Running", "staged-stuck-0": "Pending", "staged-last-0": "Running"}
 
 
+@pytest.mark.simulated_nodes
 async def test_a_task_that_depends_on_all_others_waits_for_the_last_of_them(cluster: Cluster) -> None:
     await cluster.create(JOBS, staged("all"))
     assert set(await cluster.running("staged", 1)) == {"staged-ready-0"}
