@@ -12,7 +12,7 @@ import pytest
 
 from e2e.cluster import COMPLETE, Cluster, eventually, vcjob
 from stromboli.api.kinds import JOBS, NAMESPACES, PODS
-from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS, Stack
+from stromboli.cli.stack import CONTROLLERS, PROCESSES, SCHEDULER, WEBHOOKS, Stack
 
 pytestmark = pytest.mark.own_processes
 
@@ -40,21 +40,26 @@ async def every_pod_added(cluster: Cluster) -> AsyncIterator[list[str]]:
             await task
 
 
-@pytest.mark.parametrize("name", [CONTROLLERS, SCHEDULER, WEBHOOKS])
+EACH_AND_ALL = {name: (name,) for name in (CONTROLLERS, SCHEDULER, WEBHOOKS)} | {"all three": PROCESSES}
+
+
+@pytest.mark.parametrize("names", EACH_AND_ALL)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_a_process_killed_at_a_random_moment_loses_and_doubles_nothing(
-    cluster: Cluster, stack: Stack, name: str, seed: int
+async def test_processes_killed_at_a_random_moment_lose_and_double_nothing(
+    cluster: Cluster, stack: Stack, names: str, seed: int
 ) -> None:
-    moment = random.Random(f"{name}{seed}").uniform(0.0, 2.0)
+    moment = random.Random(f"{names}{seed}").uniform(0.0, 2.0)
     jobs = [f"job-{index}" for index in range(4)]
     want = sorted(f"{job}-worker-{index}" for job in jobs for index in range(4))
     async with every_pod_added(cluster) as added:
         for job in jobs:
             await cluster.create(JOBS, vcjob(job, replicas=4, command="sleep 2", task_policies=[COMPLETE]))
         await asyncio.sleep(moment)  # the random moment of the crash
-        stack.kill(name)
-        await stack.stop(name)
-        await stack.start(name)
+        for name in EACH_AND_ALL[names]:
+            stack.kill(name)
+        for name in EACH_AND_ALL[names]:
+            await stack.stop(name)
+            await stack.start(name)
         for job in jobs:
             done = await cluster.phase_is(job, "Completed")
             assert done["status"]["succeeded"] == 4

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.cluster import Cluster, Json, eventually, phase, queue, vcjob
+from e2e.cluster import COMPLETE, Cluster, Json, eventually, phase, queue, vcjob
+from e2e.conftest import OpenQueue
+from e2e.contention import EVERYTHING, heavy, refused_a_node
 from stromboli.api.kinds import JOBS, QUEUES
 from stromboli.kube.errors import ApiError
 
@@ -60,6 +62,47 @@ async def test_the_capability_of_a_queue_holds_its_jobs_back(cluster: Cluster) -
     await cluster.phase_is("waits", "Completed")
     await cluster.delete(JOBS, "waits")
     await cluster.delete(QUEUES, name)
+
+
+async def test_queues_share_a_cluster_that_becomes_free_by_their_weights(
+    cluster: Cluster, open_queue: OpenQueue
+) -> None:
+    await cluster.create(JOBS, heavy("before", EVERYTHING))
+    await cluster.running("before", EVERYTHING)
+    for name, weight in (("light", 1), ("heavy", 4)):
+        await cluster.create(JOBS, heavy(name, EVERYTHING, queue=await open_queue(name, weight=weight)))
+        await refused_a_node(cluster, name)
+    await cluster.delete(JOBS, "before")
+    await cluster.running("light", 2)
+    await cluster.running("heavy", 8)
+
+
+async def test_a_closed_queue_lets_its_jobs_end_and_takes_no_new_ones(cluster: Cluster, open_queue: OpenQueue) -> None:
+    name = await open_queue("closing")
+    await cluster.create(JOBS, vcjob("inside", queue=name, command="sleep 600", task_policies=[COMPLETE]))
+    await cluster.phase_is("inside", "Running")
+    await cluster.command("CloseQueue", QUEUES, name)
+    await cluster.queue_is(name, "Closing")
+    refused = await eventually(lambda: refusal(cluster, name), bool, what="new jobs refused")
+    assert "`Closing`" in refused and name in refused
+    await cluster.command("CompleteJob", JOBS, "inside")
+    await cluster.phase_is("inside", "Completed")
+    await cluster.queue_is(name, "Closed")
+    assert "`Closed`" in await eventually(lambda: refusal(cluster, name), lambda seen: "`Closed`" in seen)
+    await cluster.command("OpenQueue", QUEUES, name)
+    await cluster.queue_is(name, "Open")
+    await eventually(lambda: refusal(cluster, name), lambda seen: not seen, what="new jobs accepted")
+    await cluster.create(JOBS, vcjob("after", queue=name))
+    await cluster.phase_is("after", "Completed")
+
+
+async def refusal(cluster: Cluster, name: str) -> str:
+    """What a new job for the queue is told; nothing when it would be accepted."""
+    try:
+        await cluster.client.create(JOBS, vcjob("probe", queue=name), cluster.namespace, dry_run=True)
+    except ApiError as error:
+        return error.message
+    return ""
 
 
 async def test_a_job_for_a_queue_that_does_not_exist_is_refused(cluster: Cluster) -> None:
