@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from e2e.cluster import Cluster, eventually, vcjob
 from e2e.shell import Shell
-from stromboli.api.kinds import QUEUES
+from stromboli.api.kinds import JOBS, QUEUES
 
 KUBECTL = shutil.which("kubectl")
 
@@ -85,6 +86,48 @@ class TestKubectl:
         code, _, err = await shell.run("kubectl", "vc", "job", "lst")
         assert code == 1
         assert "did you mean 'list'?" in err
+
+
+async def test_bash_completes_commands_flags_and_names(shell: Shell, cluster: Cluster) -> None:
+    """A real bash: what it holds after the function that was registered for ``vcctl`` has run."""
+    await cluster.create(JOBS, vcjob("trains-for-ever", command="sleep 600"))
+    for words, want in (
+        ("job expl", ["explain"]),
+        ("job run --lim", ["--limits"]),
+        (f"job explain -n {shell.namespace} tr", ["trains-for-ever"]),
+        ("queue get defau", ["default"]),
+    ):
+        line = f"vcctl {words}"
+        script = (
+            'source <(vcctl completion bash); read -ra COMP_WORDS <<< "$LINE"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1));'
+            '$(complete -p vcctl | grep -o "_[a-z_]*complete"); printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        script = script.replace("$(complete", "f=$(complete").replace('complete");', 'complete"); $f;')
+        assert (await shell.ok("env", f"LINE={line}", "bash", "-c", script)).splitlines() == want
+
+
+COMPLETERS = {
+    "kubectl_complete-vc": "kubectl_complete_vc",
+    "kubectl_complete-create-vcjob": "kubectl_complete_create_vcjob",
+}
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+async def test_kubectl_completes_both_plugins(shell: Shell, cluster: Cluster, tmp_path: Path) -> None:
+    """kubectl asks programs of a certain name, which an installation makes of the package's entry points."""
+    await cluster.create(JOBS, vcjob("trains-for-ever", command="sleep 600"))
+    for name, function in COMPLETERS.items():
+        program = tmp_path / name
+        program.write_text(f"#!{sys.executable}\nfrom stromboli.cli import vcctl\nvcctl.{function}()\n")
+        program.chmod(0o755)
+    shell.environment["PATH"] = f"{tmp_path}{os.pathsep}{shell.environment['PATH']}"
+    for words, want in (
+        (["vc", "job", "expl"], "explain"),
+        (["vc", "explain", "-n", shell.namespace, "trai"], "trains-for-ever"),
+        (["create", "vcjob", "--queue", "defa"], "default"),
+    ):
+        offered = (await shell.ok("kubectl", "__complete", *words)).splitlines()
+        assert offered[0] == want, offered
 
 
 async def test_a_preview_comes_true(shell: Shell, cluster: Cluster, tmp_path: Path) -> None:

@@ -73,16 +73,39 @@ def kubectl_create_vcjob() -> int:
     return _run(trees.CREATE_VCJOB)
 
 
+def kubectl_complete_vc() -> int:
+    """``kubectl_complete-vc``: what kubectl runs to complete ``kubectl vc``."""
+    from stromboli.cli.vc import trees
+
+    return _complete(trees.kubectl_vc())
+
+
+def kubectl_complete_create_vcjob() -> int:
+    """``kubectl_complete-create-vcjob``: the same for ``kubectl create vcjob``."""
+    from stromboli.cli.vc import trees
+
+    return _complete(trees.CREATE_VCJOB)
+
+
 def _run(root: Command, line: Sequence[str] | None = None) -> int:
     from stromboli.cli.commanding.running import run
 
     words = sys.argv[1:] if line is None else list(line)
     if words[:1] == ["__complete"]:
-        from stromboli.cli.vc.completion import candidates
+        from stromboli.cli.commanding.running import Terminal
+        from stromboli.cli.vc.completion import answer
 
-        print("\n".join(candidates(root, words[1:])))
+        answer(root, words[1:], Terminal())
         return 0
     return run(root, words)
+
+
+def _complete(root: Command) -> int:
+    from stromboli.cli.commanding.running import Terminal
+    from stromboli.cli.vc.completion import answer_kubectl
+
+    answer_kubectl(root, sys.argv[1:], Terminal())
+    return 0
 
 
 if __name__ == "__main__":

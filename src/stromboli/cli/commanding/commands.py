@@ -24,6 +24,8 @@ class Flag:
     default: FlagValue = ""
     word: str = ""
     """What the help screen calls the value; by default the name of its type."""
+    completes: str = ""
+    """What shells offer as value: words with ``|`` between, or the plural of a resource whose names are asked for."""
 
     @property
     def takes_value(self) -> bool:
@@ -87,6 +89,8 @@ class Command:
     """A word that may follow without a flag, such as ``NAME``; with ``...`` in it any number of words."""
     long: str = ""
     example: str = ""
+    completes: str = ""
+    """What shells offer for ``argument``, as of a flag."""
     kubectl_style: bool = False
     """Whether failures are told as kubectl tells its own: ``error: ...``, exit code 1."""
 

@@ -19,10 +19,12 @@ from stromboli.kube.json import JsonObject
 
 NOTHING = "No resources found"
 FORMATS = ("json", "yaml", "wide", "name")
-OUTPUT = Flag("output", "output format: json, yaml, wide or name", "o")
-OUTPUT_ONE = Flag("output", "output format: json, yaml or name", "o")
+OUTPUT = Flag("output", "output format: json, yaml, wide or name", "o", completes="json|yaml|wide|name")
+OUTPUT_ONE = Flag("output", "output format: json, yaml or name", "o", completes="json|yaml|name")
 WATCH = Flag("watch", "after listing, print what changes until interrupted", "w", default=False)
-DRY_RUN = Flag("dry-run", 'only "server": have the API server judge the request without carrying it out')
+DRY_RUN = Flag(
+    "dry-run", 'only "server": have the API server judge the request without carrying it out', completes="server|none"
+)
 
 
 def output_format(invocation: Invocation) -> str:

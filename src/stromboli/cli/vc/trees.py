@@ -8,8 +8,8 @@ from stromboli.cli.commanding.commands import CONNECTION_FLAGS, Command, Flag
 from stromboli.cli.vc.output import DRY_RUN, OUTPUT, OUTPUT_ONE, WATCH
 
 PACKAGE = "stromboli.cli.vc"
-NAMESPACE = Flag("namespace", "the namespace of job", "n", "default")
-JOB_NAME = Flag("name", "the name of job", "N")
+NAMESPACE = Flag("namespace", "the namespace of job", "n", "default", completes="namespaces")
+JOB_NAME = Flag("name", "the name of job", "N", completes="jobs")
 ALL_NAMESPACES = Flag("all-namespaces", "list jobs in all namespaces", default=False)
 DEFAULT_RESOURCES = "cpu=1000m,memory=100Mi"
 PLUGINS_DIR = Flag("plugins-dir", "folder of plugins, as given to the scheduler")
@@ -22,9 +22,11 @@ SIZES = (
 )
 
 
-def leaf(name: str, short: str, run: str, *flags: Flag, argument: str = "", example: str = "") -> Command:
-    """A command that talks to a cluster."""
-    return Command(name, short, f"{PACKAGE}.{run}", (*flags, *CONNECTION_FLAGS), argument=argument, example=example)
+def leaf(name: str, short: str, run: str, *flags: Flag, argument: str = "", completes: str = "") -> Command:
+    """A command that talks to a cluster. Its argument is completed as its flag ``--name`` is, if it has one."""
+    of_name = next((flag.completes for flag in flags if flag.name == "name"), "")
+    flags = (*flags, *CONNECTION_FLAGS)
+    return Command(name, short, f"{PACKAGE}.{run}", flags, argument=argument, completes=completes or of_name)
 
 
 EXPLAIN = leaf(
@@ -63,7 +65,7 @@ def _job() -> Command:
                 "list",
                 "list job information",
                 "jobs:list_jobs",
-                Flag("queue", "list job with specified queue name", "q"),
+                Flag("queue", "list job with specified queue name", "q", completes="queues"),
                 NAMESPACE,
                 Flag("scheduler", "list job with specified scheduler name", "S"),
                 ALL_NAMESPACES,
@@ -92,7 +94,7 @@ def _job() -> Command:
 
 
 def _queue() -> Command:
-    name = Flag("name", "the name of queue", "n")
+    name = Flag("name", "the name of queue", "n", completes="queues")
     return Command(
         "queue",
         "Queue Operations",
@@ -103,7 +105,7 @@ def _queue() -> Command:
                 "queues:create_queue",
                 Flag("name", "the name of queue", "n", "test"),
                 Flag("weight", "the weight of the queue", "w", 1),
-                Flag("state", "the state of queue", "S", "Open"),
+                Flag("state", "the state of queue", "S", "Open", completes="Open|Closed"),
                 DRY_RUN,
                 OUTPUT_ONE,
             ),
@@ -114,7 +116,12 @@ def _queue() -> Command:
                 "queues:operate_queue",
                 name,
                 Flag("weight", "the weight of the queue", "w", 0),
-                Flag("action", "operate action to queue, valid actions are open, close, update", "a"),
+                Flag(
+                    "action",
+                    "operate action to queue, valid actions are open, close, update",
+                    "a",
+                    completes="open|close|update",
+                ),
                 DRY_RUN,
                 OUTPUT_ONE,
                 argument="NAME",
@@ -126,13 +133,13 @@ def _queue() -> Command:
 
 
 def _flow(name: str, words: str, suffix: str) -> Command:
-    named = Flag("name", f"the name of {words}", "N")
-    namespace = Flag("namespace", f"the namespace of {words}", "n", "default")
+    named = Flag("name", f"the name of {words}", "N", completes=f"{name}s")
+    namespace = Flag("namespace", f"the namespace of {words}", "n", "default", completes="namespaces")
     file = Flag("file", f"the yaml file of {words}", "f")
     everywhere = (
         (Flag("all-namespaces", f"list {words}s in all namespaces", default=False),) if name == "jobflow" else ()
     )
-    form = Flag("format", "the output format: yaml or json", "o", "yaml")
+    form = Flag("format", "the output format: yaml or json", "o", "yaml", completes="yaml|json")
     return Command(
         name,
         f"vcctl command line operation {name}",
@@ -166,9 +173,9 @@ def _pod() -> Command:
                 "list",
                 "list pod information",
                 "pods:list_pods",
-                Flag("queue", "list pod with specified queue name", "q"),
-                Flag("job", "list pod with specified job name", "j"),
-                Flag("namespace", "the namespace of pod", "n", "default"),
+                Flag("queue", "list pod with specified queue name", "q", completes="queues"),
+                Flag("job", "list pod with specified job name", "j", completes="jobs"),
+                Flag("namespace", "the namespace of pod", "n", "default", completes="namespaces"),
                 Flag("all-namespaces", "list pods in all namespaces", default=False),
                 OUTPUT,
                 WATCH,
@@ -211,7 +218,7 @@ def vcctl(name: str = "vcctl") -> Command:
                     PLUGINS_DIR,
                     Flag("set", "change a field, as in queue/research.spec.weight=5 (repeatable)", default=()),
                     Flag("cycles", "the most cycles to run", "c", 10),
-                    Flag("output", "output format: json, yaml or html", "o"),
+                    Flag("output", "output format: json, yaml or html", "o", completes="json|yaml|html"),
                 ),
                 argument="SNAPSHOT",
                 example="vcctl simulate snapshot.json --set queue/research.spec.weight=5 -o html > what-if.html",
@@ -242,6 +249,7 @@ def vcctl(name: str = "vcctl") -> Command:
                 "print the completion script of a shell: bash, zsh or fish",
                 f"{PACKAGE}.completion:print_script",
                 argument="SHELL",
+                completes="bash|zsh|fish",
                 example="source <(vcctl completion bash)",
             ),
         ),
@@ -249,7 +257,10 @@ def vcctl(name: str = "vcctl") -> Command:
 
 
 def _short_flags(*, all_of: str = "default") -> tuple[Flag, ...]:
-    return (Flag("name", "the name of job", "n"), Flag("namespace", "the namespace of job", "N", all_of))
+    return (
+        Flag("name", "the name of job", "n", completes="jobs"),
+        Flag("namespace", "the namespace of job", "N", all_of, completes="namespaces"),
+    )
 
 
 VSUB = leaf(
@@ -272,11 +283,11 @@ CREATE_VCJOB = Command(
         Flag("image", "the container image of the pods", default="busybox"),
         Flag("replicas", "the number of pods", "r", 1),
         Flag("min", "the number of pods that must start together (default: all)", "m", 0),
-        Flag("queue", "the queue of the job", "q", "default"),
+        Flag("queue", "the queue of the job", "q", "default", completes="queues"),
         Flag("requests", "the resource requests of a pod", default=DEFAULT_RESOURCES),
         Flag("limits", "the resource limits of a pod (default: the requests)"),
         Flag("scheduler", "the scheduler of the job", default="volcano"),
-        Flag("namespace", "the namespace of the job (default: that of the context)", "n"),
+        Flag("namespace", "the namespace of the job (default: that of the context)", "n", completes="namespaces"),
         DRY_RUN,
         OUTPUT_ONE,
         *CONNECTION_FLAGS,
@@ -324,7 +335,7 @@ VQUEUES = leaf(
     "vqueues",
     "view information of a queue with specified name or queues from the same namespace",
     "queues:show_queues",
-    Flag("name", "the name of queue", "n"),
+    Flag("name", "the name of queue", "n", completes="queues"),
     OUTPUT,
     WATCH,
 )
