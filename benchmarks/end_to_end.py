@@ -81,20 +81,18 @@ def gang(name: str) -> Json:
 @asynccontextmanager
 async def cluster() -> AsyncIterator[Server]:
     """The control plane of the end-to-end suite with 500 nodes."""
-    from e2e.realcluster import binaries
-    from e2e.realcluster.cluster import NEEDED, RealCluster
-    from e2e.realcluster.installing import create_definitions
+    from benchmarks.large_cluster import NEEDED, LargeCluster, binaries, create_definitions
 
     found = await binaries.provide(NEEDED, lambda line: print(line, file=sys.stderr))
     with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as name:
         directory = Path(name)
         async with AsyncExitStack() as stack:
-            real = await stack.enter_async_context(RealCluster(directory, found, nodes=NODES, capacity=CAPACITY))
-            client = await stack.enter_async_context(await Client.connect(kubeconfig=str(real.kubeconfig), qps=0))
+            large = await stack.enter_async_context(LargeCluster(directory, found, nodes=NODES, capacity=CAPACITY))
+            client = await stack.enter_async_context(await Client.connect(kubeconfig=str(large.kubeconfig), qps=0))
             await create_definitions(client, custom_resource_definitions())
             pids = {program: int((directory / f"{program}.pid").read_text()) for program in NEEDED}
             await job_load._furnish(client)
-            yield Server(directory, real.kubeconfig, client, pids)
+            yield Server(directory, large.kubeconfig, client, pids)
 
 
 @dataclass(frozen=True, slots=True)
