@@ -23,7 +23,7 @@ from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
 from tests.controllers.building import JobBuilder
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 @dataclass

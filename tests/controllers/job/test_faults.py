@@ -16,8 +16,9 @@ from tests.controllers.building import JobBuilder, job
 from tests.controllers.stage import Stage, stage
 
 MOST_WRITES = 60
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 WRITES = ("create", "update", "patch", "delete")
+KEYS = ["--ssh-private-key=private", "--ssh-public-key=public"]  # drawing some takes longer than all the rest
 LEFTOVERS = (kinds.POD_GROUPS, kinds.CONFIG_MAPS, kinds.SECRETS, kinds.SERVICES, kinds.NETWORK_POLICIES)
 
 
@@ -39,7 +40,7 @@ def furnished() -> JobBuilder:
         job()
         .task("worker", 2, partitionPolicy=policy)
         .policy("PodFailed", "RestartPartition")
-        .spec(plugins={"svc": [], "ssh": []}, volumes=[{"mountPath": "/data", "volumeClaim": claim}])
+        .spec(plugins={"svc": [], "ssh": KEYS}, volumes=[{"mountPath": "/data", "volumeClaim": claim}])
     )
 
 

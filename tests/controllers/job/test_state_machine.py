@@ -1,8 +1,8 @@
 """Every phase, every action, every condition of a pod: what a plan does is what the tables of spec 02 section 9 say.
 
 The job has two workers, both needed, each a partition. Worker 1 runs; worker 0 is in the condition under test, and an
-eviction of it is what the action is the policy's answer to. What is expected is worked out here from the table of section
-9.1 (as typed in ``test_phases``) and from sections 9.2, 10 and 11, not with the code that is tested.
+eviction of it is what the action is the policy's answer to. What is expected is worked out here from the table of
+section 9.1 (as typed in ``test_phases``) and from sections 9.2, 10 and 11, not with the code that is tested.
 """
 
 from __future__ import annotations
