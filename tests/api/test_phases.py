@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.api import booleans, names, phases, reasons
-from stromboli.api.phases import JobPhase, PodGroupPhase
+from stromboli.api.phases import JobPhase
 
 
 def test_every_job_phase_has_transitions_and_finished_phases_have_none() -> None:
@@ -29,45 +29,6 @@ def test_what_users_may_write_in_policies() -> None:
     assert "*" in phases.USER_JOB_EVENTS
     assert {"SyncJob", "EnqueueJob", "SyncQueue"}.isdisjoint(phases.USER_JOB_ACTIONS)
     assert "RestartPartition" in phases.USER_JOB_ACTIONS
-
-
-def phase(
-    current: str = "Pending",
-    *,
-    running: int = 0,
-    scheduled: int = 0,
-    completed: int = 0,
-    minimum: int = 2,
-    unschedulable: bool = False,
-) -> PodGroupPhase:
-    return phases.pod_group_phase(
-        current,
-        running=running,
-        scheduled=scheduled,
-        completed=completed,
-        min_member=minimum,
-        unschedulable=unschedulable,
-    )
-
-
-PHASES: dict[str, tuple[PodGroupPhase, PodGroupPhase]] = {
-    "running but unschedulable": (
-        phase(running=1, scheduled=2, unschedulable=True),
-        PodGroupPhase.UNKNOWN,
-    ),
-    "unschedulable with nothing running": (phase(unschedulable=True), PodGroupPhase.PENDING),
-    "all completed": (phase("Running", scheduled=3, completed=3), PodGroupPhase.COMPLETED),
-    "enough scheduled": (phase(running=1, scheduled=2, completed=1), PodGroupPhase.RUNNING),
-    "let in and waiting": (phase("Inqueue", scheduled=1), PodGroupPhase.INQUEUE),
-    "fallen back": (phase("Running", scheduled=1), PodGroupPhase.PENDING),
-    "a gang of none (quirk)": (phase(minimum=0), PodGroupPhase.COMPLETED),
-}
-
-
-@pytest.mark.parametrize("name", PHASES)
-def test_pod_group_phase(name: str) -> None:
-    found, want = PHASES[name]
-    assert found is want
 
 
 @pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])

@@ -165,22 +165,6 @@ def test_node_selector_term(name: str) -> None:
     assert found is want
 
 
-def test_one_term_is_enough_and_the_plain_selector_must_hold_too() -> None:
-    def requirement(value: str) -> core.NodeSelectorTerm:
-        item = core.Requirement(key="zone", operator="In", values=(value,))
-        return core.NodeSelectorTerm(match_expressions=(item,))
-
-    required = core.NodeSelector(node_selector_terms=(requirement("x"), requirement("a")))
-    affinity = core.Affinity(
-        node_affinity=core.NodeAffinity(required_during_scheduling_ignored_during_execution=required)
-    )
-    fits = core.Pod(spec=core.PodSpec(affinity=affinity, node_selector={"cores": "16"}))
-    misses = core.Pod(spec=core.PodSpec(affinity=affinity, node_selector={"cores": "8"}))
-    assert selectors.required_nodes_match(fits, NODE)
-    assert not selectors.required_nodes_match(misses, NODE)
-    assert selectors.required_nodes_match(core.Pod(), NODE)
-
-
 TOLERATED: dict[str, tuple[core.Toleration, core.Taint, bool]] = {
     "same key and value": (
         core.Toleration(key="k", value="v", effect="NoSchedule"),

@@ -12,8 +12,8 @@ from stromboli.api.crds import DEFINITIONS, custom_resource_definitions
 from stromboli.controllers.options import Options as ControllersOptions
 from stromboli.kube.json import JsonObject
 from stromboli.process import flags
-from stromboli.scheduler.options import Options as SchedulerOptions
 from stromboli.scheduler.core.policy_file import parse
+from stromboli.scheduler.options import Options as SchedulerOptions
 from stromboli.scheduler.registering import load
 from stromboli.webhooks import registration
 from stromboli.webhooks.endpoints import ENDPOINTS

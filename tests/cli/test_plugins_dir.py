@@ -60,7 +60,7 @@ async def test_plugins_of_a_folder_have_their_say(server: FakeApiServer, folder:
     unknown = await drive(line, server)
     assert unknown.code == 0
     assert unknown.err.startswith(
-        f"policy {folder}/policy.yaml: tiers[0].plugins[1].name: plugin 'full-moon' is not known and is skipped"
+        f"policy {folder}/policy.yaml: tiers[0].plugins[1].name: plugin 'full-moon' is not known"
     )
     assert unknown.err.endswith("; if it is a plugin of your own, give its folder with --plugins-dir\n")
     done = await drive(f"{line} --plugins-dir {folder}/plugins", server)

@@ -18,7 +18,7 @@ from stromboli.cli.rehearsing.previewing import Preview, Verdict, preview, witho
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, PluginOption, Policy
-from stromboli.scheduler.policy_file import render
+from stromboli.scheduler.core.policy_file import render
 from stromboli.testing import builders
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.builders import queue

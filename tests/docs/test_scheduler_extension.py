@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "scheduler-extension"
 TRY = """
 from stromboli.scheduler.core.cycle import run
 from stromboli.scheduler.core.mirror import Mirror
-from stromboli.scheduler.policy_file import parse
+from stromboli.scheduler.core.policy_file import parse
 from stromboli.scheduler.registering import load
 from stromboli.testing.builders import node, pod, pod_group, queue
 

@@ -218,19 +218,3 @@ class PodPhase(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
-
-
-def pod_group_phase(
-    current: str, *, running: int, scheduled: int, completed: int, min_member: int, unschedulable: bool
-) -> PodGroupPhase:
-    """Phase of a PodGroup at the end of a cycle (spec 01 section 16.1).
-
-    ``scheduled`` counts tasks that run, are bound, failed or succeeded; ``completed`` those that failed or succeeded;
-    ``unschedulable`` is a condition of this very cycle. Quirk: a gang of none without tasks is Completed.
-    """
-    if running and unschedulable:
-        return PodGroupPhase.UNKNOWN
-    if scheduled >= min_member:
-        return PodGroupPhase.COMPLETED if scheduled == completed else PodGroupPhase.RUNNING
-    # A gang that was let in stays so: the gate is opened once.
-    return PodGroupPhase.INQUEUE if current == PodGroupPhase.INQUEUE else PodGroupPhase.PENDING

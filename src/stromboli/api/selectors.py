@@ -185,16 +185,6 @@ def node_requirement(item: core.Requirement) -> Requirement:
     return Requirement(item.key, _operator(item), item.values)
 
 
-def required_nodes_match(pod: core.Pod, node: core.Node) -> bool:
-    """Whether the pod's ``nodeSelector`` and required node affinity accept the node."""
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return False
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return required is None or matches_node_selector(required, node)
-
-
 # --- Taints ----------------------------------------------------------------------------------------------------------
 
 

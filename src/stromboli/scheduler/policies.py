@@ -13,9 +13,9 @@ from pathlib import Path
 
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.process.running import StartupError
-from stromboli.scheduler import policy_file
+from stromboli.scheduler.core import policy_file
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
-from stromboli.scheduler.policy_file import Known, LoadedPolicy
+from stromboli.scheduler.core.policy_file import Known, LoadedPolicy
 from stromboli.scheduler.watching_files import ContentWatch
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Policies:
             self._refuse(str(error))
             return
         for problem in loaded.problems:
-            log.error("policy %s: %s", self._path, problem)
+            log.error("policy %s: %s. It is left out", self._path, problem)
         self._put(loaded)
 
     def _put(self, loaded: LoadedPolicy) -> None:

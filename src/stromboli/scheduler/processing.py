@@ -14,7 +14,8 @@ from stromboli.kube.leases import LeaderElector, LeaseTiming
 from stromboli.kube.retrying import Backoff
 from stromboli.process.running import StartupError
 from stromboli.process.serving import endpoints
-from stromboli.scheduler import dumping, policy_file, registering
+from stromboli.scheduler import dumping, registering
+from stromboli.scheduler.core import policy_file
 from stromboli.scheduler.core.policy import PolicyError
 from stromboli.scheduler.debugging import LogLevelSocket, stack_routes
 from stromboli.scheduler.explaining import Explanations

@@ -25,8 +25,8 @@ from stromboli.scheduler import actions as in_tree_actions
 from stromboli.scheduler import plugins as in_tree_plugins
 from stromboli.scheduler.core.acting import Action
 from stromboli.scheduler.core.plugin import Plugin
+from stromboli.scheduler.core.policy_file import ArgumentCheck, Arguments, Known
 from stromboli.scheduler.holding import BindBackoff
-from stromboli.scheduler.policy_file import ArgumentCheck, Arguments, Known
 
 PLUGIN_GROUP = "stromboli.scheduler.plugins"
 ACTION_GROUP = "stromboli.scheduler.actions"

@@ -17,7 +17,7 @@ from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.errors import ApiError, KubeError
 from stromboli.kube.wire import metadata
-from stromboli.scheduler import policy_file
+from stromboli.scheduler.core import policy_file
 from stromboli.scheduler.core.policy import Policy
 from stromboli.scheduler.core.snapshots import STRUCTS, Snapshot, reduced
 

@@ -9,8 +9,8 @@ import pytest
 
 from stromboli.process.running import StartupError
 from stromboli.scheduler.core.policy import DEFAULT_POLICY
+from stromboli.scheduler.core.policy_file import Known
 from stromboli.scheduler.policies import Policies
-from stromboli.scheduler.policy_file import Known
 from stromboli.testing.clocks import FakeClock
 
 KNOWN = Known(actions=dict.fromkeys(["enqueue", "allocate", "backfill"]), plugins=dict.fromkeys(["gang", "priority"]))
@@ -160,5 +160,6 @@ async def test_unknown_plugin_in_a_changed_file_is_named_in_the_log_and_skipped(
         await clock.advance(5)
         assert in_force(loaded) == ("allocate", "backfill")
         assert refusal(loaded) is None
-        assert "'gagn' is not known and is skipped; did you mean gang?" in caplog.text
+        assert "'gagn' is not known; did you mean gang?" in caplog.text
+        assert "It is left out" in caplog.text
         following.cancel()

@@ -17,8 +17,8 @@ import pydantic
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins, known
 from stromboli.kube.json import JsonObject
-from stromboli.scheduler import policy_file
 from stromboli.scheduler.actions import ACTIONS
+from stromboli.scheduler.core import policy_file
 from stromboli.scheduler.core.combining import Member
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
@@ -100,7 +100,7 @@ def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
     except PolicyError as error:
         return Lint(None, (Finding(Severity.ERROR, str(error)),))
     policy = loaded.policy
-    findings = [Finding(Severity.ERROR, _at_start(problem)) for problem in loaded.problems]
+    findings = [Finding(Severity.ERROR, problem) for problem in loaded.problems]
     findings.extend(_unknown_arguments(policy, plugins))
     tiers = _open(policy, plugins)
     for rule in RULES:
@@ -111,11 +111,6 @@ def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
         (number, member.option.name, _heard(member)) for number, tier in enumerate(tiers, 1) for member in tier
     )
     return Lint(policy, tuple(findings), heard, plugins)
-
-
-def _at_start(problem: str) -> str:
-    """What is wrong, without how a running scheduler gets over it: at its start it refuses the file (ADR 12)."""
-    return problem.replace(" and is skipped", "").replace(" is ignored", "")
 
 
 def purpose(thing: object) -> str:

@@ -14,8 +14,8 @@ from stromboli.kube.errors import ApiError
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core.plugin import Plugin
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
+from stromboli.scheduler.core.policy_file import ArgumentCheck, Known, parse
 from stromboli.scheduler.plugins import built_in
-from stromboli.scheduler.policy_file import ArgumentCheck, Known, parse
 
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
 """Where the chart keeps the policy file (spec 08 section 6), when it is installed under its usual name."""

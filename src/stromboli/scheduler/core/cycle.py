@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
+from typing import Required, TypedDict, Unpack
 
 from stromboli.api import core
 from stromboli.api.reasons import NEXT_STEPS, EventReason, EventType, WaitReason, gang_unschedulable
@@ -34,34 +35,27 @@ _NOTES_KEPT = 4
 _PROBLEMS_KEPT = 100
 
 
-def run(
-    mirror: Mirror,
-    policy: Policy,
-    now: float,
-    *,
-    session_id: str,
-    plugins: Mapping[str, type[Plugin]],
-    actions: Mapping[str, Action],
-    seed: int | None = None,
-    clock: Clock = lambda: 0.0,
-    shard: frozenset[str] | None = None,
-    shard_mode: str = "none",
-    options: Mapping[str, object] | None = None,
-) -> CycleResult:
+class Setting(TypedDict, total=False):
+    """What a cycle is run with, apart from mirror, policy and time."""
+
+    session_id: Required[str]
+    plugins: Required[Mapping[str, type[Plugin]]]
+    actions: Required[Mapping[str, Action]]
+    seed: int | None
+    """Absent or None: ties go to the first in node-list order."""
+    clock: Clock
+    """For measuring only; absent: everything takes no time."""
+    shard: frozenset[str] | None
+    """Names of the nodes of this scheduler; absent or None: all."""
+    shard_mode: str
+    """``none`` (when absent), ``soft`` or ``hard``."""
+    options: Mapping[str, object] | None
+    """Process options that plugins look at."""
+
+
+def run(mirror: Mirror, policy: Policy, now: float, **setting: Unpack[Setting]) -> CycleResult:
     """Decides what is to be done now. A failing plugin or action is named in ``problems``; the cycle still closes."""
-    cycle = Cycle(
-        mirror,
-        policy,
-        now,
-        session_id=session_id,
-        plugins=plugins,
-        actions=actions,
-        seed=seed,
-        clock=clock,
-        shard=shard,
-        shard_mode=shard_mode,
-        options=options,
-    )
+    cycle = Cycle(mirror, policy, now, **setting)
     for action in policy.actions:
         cycle.execute(action)
     return cycle.close()
@@ -73,34 +67,21 @@ class Cycle:
     ``view`` and ``combination`` answer questions, statements of ``journal`` change things.
     """
 
-    def __init__(
-        self,
-        mirror: Mirror,
-        policy: Policy,
-        now: float,
-        *,
-        session_id: str,
-        plugins: Mapping[str, type[Plugin]],
-        actions: Mapping[str, Action],
-        seed: int | None = None,
-        clock: Clock = lambda: 0.0,
-        shard: frozenset[str] | None = None,
-        shard_mode: str = "none",
-        options: Mapping[str, object] | None = None,
-    ) -> None:
+    def __init__(self, mirror: Mirror, policy: Policy, now: float, **setting: Unpack[Setting]) -> None:
+        plugins, seed, session_id = setting["plugins"], setting.get("seed"), setting["session_id"]
         self.mirror = mirror
         self.policy = policy
         self.now = now
         self.result = CycleResult(session_id)
         self.random = None if seed is None else Random(seed)
         """None: ties go to the first in node-list order."""
-        self._clock = clock
-        self._actions = actions
-        started = clock()
+        self._clock = setting.get("clock", _no_time)
+        self._actions = setting["actions"]
+        started = self._clock()
         known = [plugins[option.name] for tier in policy.tiers for option in tier if option.name in plugins]
         mirror.shapes.read_annotations(opening.shape_annotations(known))
         mirror.prepare()
-        self.view = self._make_view(session_id, shard, shard_mode, options or {})
+        self.view = self._make_view(setting)
         self._open_jobs()
         self.combination = Combination(self._open_plugins(plugins), mirror.ledger.changes)
         mirror.tell_apart(self.combination.united("shape_labels"), self.combination.united("shape_annotations"))
@@ -112,16 +93,14 @@ class Cycle:
         """Why jobs wait for which no node is to blame, by job id; written by ``note``."""
         self._withheld: dict[str, Refusal] = {}
         self._near_misses: dict[str, near_misses.NearMiss] = {}
-        self.result.timings["open", ""] = clock() - started
+        self.result.timings["open", ""] = self._clock() - started
 
     # Opening
 
-    def _make_view(
-        self, session_id: str, shard: frozenset[str] | None, shard_mode: str, options: Mapping[str, object]
-    ) -> View:
+    def _make_view(self, setting: Setting) -> View:
         mirror = self.mirror
         return View(
-            session_id=session_id,
+            session_id=setting["session_id"],
             now=self.now,
             columns=mirror.columns,
             nodes=mirror.nodes,
@@ -134,8 +113,8 @@ class Cycle:
             hyper_nodes=mirror.hyper_nodes.view(mirror.node_list, mirror.nodes.generation),
             affine_shapes=mirror.shapes.affine(),
             objects=mirror.objects,
-            shard=shard,
-            shard_mode=shard_mode,
+            shard=setting.get("shard"),
+            shard_mode=setting.get("shard_mode", "none"),
             hierarchy={
                 option.name: option.switches.hierarchy
                 for tier in reversed(self.policy.tiers)
@@ -143,7 +122,7 @@ class Cycle:
             },
             action_names=frozenset(self.policy.actions),
             configurations=dict(reversed(self.policy.configurations)),
-            options=options,
+            options=setting.get("options") or {},
             unsettled=self._unsettled,
             memory=mirror.memory,
             in_victim_order=lambda job, tasks: sorted(tasks, key=victim_order.key(self.combination, job)),
@@ -407,6 +386,10 @@ class Cycle:
         if extension is not None and extension.annotations:
             task.annotations = {**task.annotations, **extension.annotations}
         return Bind(closing.ref(task), node.name, extension, task.annotations)
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 def _forget(job: Job) -> None:

@@ -2,7 +2,8 @@
 
 Two degrees of wrong (spec 04 section 3.1): what makes the whole file unusable raises :class:`PolicyError`, with one
 line that names the place and what would be right; what the scheduler can leave out (an unknown plugin or key, an
-argument of the wrong type) is a *problem*: reported when the file is loaded, fatal only for ``--check-config``.
+argument of the wrong type) is a *problem*: it refuses the file at start and for ``--check-config``, and is left out
+when a running scheduler takes the file in.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """A usable policy, and what in its file was ignored."""
+    """A usable policy, and what in its file it leaves out."""
 
     policy: Policy
     problems: tuple[str, ...] = ()
@@ -75,7 +76,7 @@ class _Reader:
     def policy(self, document: Mapping[str, object]) -> Policy:
         for key in document:
             if key not in _TOP_KEYS:
-                self.problems.append(f"{key}: unknown key is ignored{_choices(key, _TOP_KEYS)}")
+                self.problems.append(f"{key}: unknown key{_choices(key, _TOP_KEYS)}")
         return Policy(
             actions=self.actions(document.get("actions")),
             tiers=tuple(
@@ -104,9 +105,7 @@ class _Reader:
         name = _text(f"{where}.name", entry.get("name"))
         arguments = _mapping(f"{where}.arguments", entry.get("arguments") or {})
         if name not in self.known.plugins:
-            self.problems.append(
-                f"{where}.name: plugin {name!r} is not known and is skipped{_choices(name, self.known.plugins)}"
-            )
+            self.problems.append(f"{where}.name: plugin {name!r} is not known{_choices(name, self.known.plugins)}")
         self.check_arguments(f"{where}.arguments ({name})", self.known.plugins.get(name), arguments)
         return core.PluginOption(name, self.switches(where, entry), arguments)
 
@@ -116,7 +115,7 @@ class _Reader:
             if key in ("name", "arguments"):
                 continue
             if key not in SWITCH_NAMES:
-                self.problems.append(f"{where}.{key}: unknown switch is ignored{_choices(key, SWITCH_NAMES)}")
+                self.problems.append(f"{where}.{key}: unknown switch{_choices(key, SWITCH_NAMES)}")
             elif isinstance(value, bool):
                 given[SWITCH_NAMES[key]] = value
             elif value is not None:
