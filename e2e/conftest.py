@@ -112,6 +112,8 @@ async def cluster(client: Client, stack: Stack, request: pytest.FixtureRequest) 
     """The cluster with a namespace of the test's own, removed afterwards."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_")).strip("-")
     name = f"{words[:40].strip('-')}-{os.getpid() % 10000}-{next(_numbers)}"
+    # What ended in a test fails that test, at its end, and no other.
+    await stack.revive()
     await fresh_namespace(client, name)
     running = Cluster(client, name)
     yield running

@@ -63,20 +63,13 @@ async def _answers(client: Client) -> bool:
     return True
 
 
-async def _revive(stack: Stack) -> None:
-    """Start what has ended, as a kubelet does: a leader that cannot renew its lease must end."""
-    for name in [name for name, part in stack.parts.items() if not part.alive]:
-        await stack.stop(name)
-        await stack.start(name)
-
-
 async def test_jobs_go_on_when_the_api_server_has_been_away(cluster: Cluster, stack: Stack, restart: Restart) -> None:
     await cluster.create(JOBS, vcjob("during", replicas=3, command="sleep 4", task_policies=[COMPLETE]))
     await cluster.phase_is("during", "Running")
     await restart()
 
     async def job() -> Json:
-        await _revive(stack)
+        await stack.revive()
         return await cluster.job("during")
 
     await eventually(job, lambda seen: phase(seen) == "Completed", within=90, what="during completed")

@@ -78,3 +78,13 @@ async def test_a_directory_that_vanishes_is_said_in_one_line(tmp_path: Path) -> 
             stack.check()
     assert str(gone.value) == f"{directory} is gone: stopping, and its state is not written back"
     assert not directory.exists()
+
+
+async def test_what_has_ended_is_started_again_and_the_rest_is_left(tmp_path: Path) -> None:
+    async with Stack(options(tmp_path)) as stack:
+        assert await stack.revive() == []
+        first = stack.kill(CLUSTER)
+        await first.process.wait()
+        assert await stack.revive() == [CLUSTER]
+        assert stack.parts[CLUSTER].process.pid != first.process.pid
+        stack.check()

@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -98,7 +99,7 @@ class Stack:
         self.options = options
         self.parts: dict[str, Part] = {}
         self.dashboard_url: str | None = None
-        """Address of the page, when it is started."""
+        """Address of the page, once it has been started; a new start has the same."""
         self._progress = progress
 
     @property
@@ -152,6 +153,14 @@ class Stack:
         part.health = f"http{'s' if name == WEBHOOKS else ''}://127.0.0.1:{health}/readyz"
         await self._until(part, lambda: answers(part.health or ""))
 
+    async def revive(self) -> list[str]:
+        """Start again what has ended by itself, as a supervisor does (a leader that loses its lease must end)."""
+        ended = [name for name, part in self.parts.items() if not part.alive]
+        for name in ended:
+            await self.stop(name)
+            await (self.start_cluster() if name == CLUSTER else self.start(name))
+        return ended
+
     def kill(self, name: str) -> Part:
         """Kill a part at once (SIGKILL), as a crash would."""
         part = self.parts[name]
@@ -203,9 +212,8 @@ class Stack:
                 f"--enabled-admission={ADMISSIONS}",
             ]
         if name == DASHBOARD:
-            address = f"127.0.0.1:{self.options.dashboard_port or free_port()}"
-            self.dashboard_url = f"http://{address}/"
-            return [f"--listen-address={address}"]
+            self.dashboard_url = self.dashboard_url or f"http://127.0.0.1:{self.options.dashboard_port or free_port()}/"
+            return [f"--listen-address={urlsplit(self.dashboard_url).netloc}"]
         arguments = ["--leader-elect=false", "--enable-metrics", f"--listen-address=127.0.0.1:{free_port()}"]
         if name == SCHEDULER:
             arguments += ["--schedule-period=200ms"]
