@@ -193,7 +193,8 @@ async def test_a_release_from_install_to_uninstall_keeps_definitions_and_jobs(
     with pytest.raises(ApiError, match="volcano"):
         await administrator.create(JOBS, vcjob("early"), "default")  # nobody answers reviews here
     before = await uids(administrator)
-    await shell.type("Upgrade")
+    upgrade, _ = commands("Upgrade")
+    await shell.succeeds(upgrade)
     assert await uids(administrator) == before
     uninstall, delete_everything = commands("Uninstall")
     await shell.succeeds(uninstall)
