@@ -8,6 +8,7 @@ ConfigMaps. Flags are those of the rendered Deployments.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from stromboli.kube.errors import AlreadyExists, NotFound
 from stromboli.kube.json import JsonObject
 
 ESTABLISHED_SECONDS = 60.0
+GONE_SECONDS = 120.0
 TOKEN_SECONDS = 6 * 3600
 OBJECTS = (
     "ServiceAccount",
@@ -84,13 +86,29 @@ async def install(
 
 
 async def take_away(kubeconfig: Path, created: Sequence[JsonObject]) -> None:
-    """Delete what :func:`install` has created, the latest first: webhooks that nobody answers must not outlive it."""
+    """Delete what :func:`install` has created, the latest first: webhooks that nobody answers must not outlive it.
+
+    Returns when all of it is gone, which for definitions and namespaces takes a while.
+    """
     async with await Client.connect(kubeconfig=str(kubeconfig), qps=0) as client:
         for item in reversed(created):
-            try:
+            with contextlib.suppress(NotFound):
                 await client.delete(BY_KIND[item["kind"]], item["metadata"]["name"], item["metadata"].get("namespace"))
-            except NotFound:
-                continue
+        for item in reversed(created):
+            await _gone(client, item)
+
+
+async def _gone(client: Client, item: JsonObject) -> None:
+    kind, metadata = BY_KIND[item["kind"]], item["metadata"]
+    deadline = time.monotonic() + GONE_SECONDS
+    with contextlib.suppress(NotFound):
+        while True:
+            await client.get(kind, metadata["name"], metadata.get("namespace"))
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"{kind.kind} {metadata['name']} is still there {GONE_SECONDS:.0f} s after its deletion"
+                )
+            await asyncio.sleep(0.1)
 
 
 async def create_definitions(client: Client, objects: Sequence[JsonObject]) -> None:
