@@ -407,3 +407,16 @@ async def test_requests_are_counted_by_method_and_answer(client: Client, server:
 
     wanted = [("POST", "201"), ("GET", "200"), ("POST", "409"), ("PATCH", "<error>")]
     assert [count(*each) for each in wanted] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "patch"])
+async def test_servers_need_not_look_for_unknown_fields(client: Client, server: FakeApiServer, verb: str) -> None:
+    server.put(kinds.CONFIG_MAPS, config_map("a"))
+    await WRITES[verb](client)
+    assert [call.field_validation for call in server.called(verb)] == ["Ignore"]
+
+
+async def test_who_wants_unknown_fields_to_be_refused_says_so(client: Client, server: FakeApiServer) -> None:
+    path = kinds.CONFIG_MAPS.path("default")
+    await client.request("POST", path, query={"fieldValidation": "Strict"}, body=config_map("a"))
+    assert [call.field_validation for call in server.called("create")] == ["Strict"]

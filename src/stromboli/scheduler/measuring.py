@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from stromboli.api import core
 from stromboli.scheduler import metrics as series
 from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.records import Job
 from stromboli.scheduler.core.results import Bind, CycleResult
 from stromboli.scheduler.metrics import SchedulerMetrics
 
@@ -71,6 +72,7 @@ class Measuring:
             self._metrics.measure(series.PLUGIN, milliseconds, plugin=name, OnSession=_HOOKS[what])
 
     def _assumed(self, binds: Iterable[Bind], now: float) -> None:
+        jobs: dict[str, Job] = {}
         for bind in binds:
             task = self._mirror.task_by_uid(bind.task.uid)
             if task is None:
@@ -79,10 +81,12 @@ class Measuring:
                 self._metrics.measure(series.TASK, (now - task.created) * 1000, stage="Assumed")
             job = task.job
             if job is not None and job.pod_group is not None:
+                self._metrics.measure(series.JOB_LATENCY, max(now - job.created, 0.0) * 1000)
+                jobs[job.id] = job
+        for job in jobs.values():
+            if job.pod_group is not None:
                 labels = self._labels(job.pod_group)
-                waited = max(now - job.created, 0.0) * 1000
-                self._metrics.measure(series.JOB_LATENCY, waited)
-                self._metrics.measure(series.JOB_DURATION, waited, **labels)
+                self._metrics.measure(series.JOB_DURATION, max(now - job.created, 0.0) * 1000, **labels)
                 self._metrics.measure(series.JOB_LAST, now, **labels)
 
     def _labels(self, group: core.PodGroup) -> dict[str, str]:

@@ -120,6 +120,8 @@ class SchedulerMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._series = {series.name: (series, series.declare(metrics)) for series in TABLE}
         self._scalars: dict[tuple[str, str], set[str]] = {}
+        self._histograms: dict[tuple[str, tuple[tuple[str, str], ...]], Histogram] = {}
+        """By name and labels: those that are observed for every pod. Histograms name no object, so none ever ends."""
 
     def measure(self, name: str, value: float, **labels: str) -> None:
         """Set a gauge, add to a counter or observe a histogram; a clock that went back counts as 0.
@@ -178,6 +180,11 @@ class SchedulerMetrics:
             forget(collector, *(labels[label] for label in series.labels))
 
     def _measure(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        key = (name, tuple(labels.items()))
+        known = self._histograms.get(key)
+        if known is not None:
+            known.observe(max(value, 0.0))
+            return
         found = self._series.get(name)
         if found is None or set(labels) != set(found[0].labels):
             return
@@ -186,6 +193,7 @@ class SchedulerMetrics:
         if isinstance(child, Gauge):
             child.set(value)
         elif isinstance(child, Histogram):
+            self._histograms[key] = child
             child.observe(max(value, 0.0))
         else:
             child.inc(max(value, 0.0))

@@ -177,7 +177,8 @@ class FakeApiServer:
             target = parse_target(request)
         except LookupError:
             return _status(refuse(404, "NotFound", "the server could not find the requested resource"))
-        call = Call(target.verb, target.resource[2], target.namespace, target.name, target.subresource)
+        validation = request.query.get("fieldValidation", "")
+        call = Call(target.verb, target.resource[2], target.namespace, target.name, target.subresource, validation)
         self.calls.append(call)
         fault = self.faults.for_call(call)
         if isinstance(fault, Failure):
@@ -313,6 +314,8 @@ class FakeApiServer:
         options = json.decode_object(body) if body else {}
         wanted = options.get("preconditions") or {}
         uid, version = wanted.get("uid") or "", wanted.get("resourceVersion") or ""
+        if target.dry_run:
+            return self.memory.get(target.resource, target.key)
         return self.memory.delete(target.resource, target.key, uid=uid, version=version)
 
     def _delete_collection(self, target: Target) -> JsonObject:

@@ -32,6 +32,7 @@ class Call:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    field_validation: str = field(default="", compare=False)
 
 
 @dataclass(slots=True, kw_only=True)
