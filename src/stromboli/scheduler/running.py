@@ -299,8 +299,9 @@ class Scheduler:
         # The mirror took the write for granted: it goes back to what the API server is known to hold, and the next
         # cycle sees the difference again.
         self.feed.submit(self.cache.apply_known, kind, namespace, name)
-        if kind == POD_GROUPS:
-            self.feed.submit(self.mirror.said.forget, f"{namespace}/{name}")
+        if kind in (POD_GROUPS, QUEUES):
+            struct = core.PodGroup if kind == POD_GROUPS else core.Queue
+            self.feed.submit(self.mirror.unwritten, struct, f"{namespace}/{name}" if namespace else name)
 
 
 def did_something(result: CycleResult) -> bool:

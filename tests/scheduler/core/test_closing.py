@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
 from stromboli.api import core
 from stromboli.scheduler.core import closing
+from stromboli.scheduler.core.closing import PATIENCE_SECONDS
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.records import Phase
 from stromboli.scheduler.core.view import Condition
 from stromboli.testing.builders import node, pod, pod_group, queue
-from tests.scheduler.core.worlds import NOW, policy, run_cycle, world
+from tests.scheduler.core.worlds import NOW, feed, policy, run_cycle, world
 
 UNSCHEDULABLE = core.PodGroupCondition(type="Unschedulable", status="True", transition_id="session-1")
 EARLIER = core.PodGroupCondition(type="Unschedulable", status="True", transition_id="session-0")
@@ -133,6 +136,19 @@ class TestCycles:
         assert run_cycle(mirror, policy("gang")).pods == []
 
 
+QUEUE_IN_USE = (
+    queue("default").build(),
+    pod_group("g").phase("Running").build(),
+    pod("p").group("g").request(cpu=1).on("n").build(),
+)
+
+
+def _saying(allocated: Mapping[str, str]) -> core.Queue:
+    """The queue as somebody has written it."""
+    known = queue("default").build()
+    return msgspec.structs.replace(known, status=msgspec.structs.replace(known.status, allocated=dict(allocated)))
+
+
 class TestQueues:
     def test_amounts_flow_up_to_the_root(self) -> None:
         mirror = world(
@@ -154,6 +170,44 @@ class TestQueues:
     def test_parents_in_a_circle_end(self) -> None:
         mirror = world(queue("root").build(), queue("a").parent("b").build(), queue("b").parent("a").build())
         assert len(run_cycle(mirror, policy("gang")).queues) == 3
+
+    def test_another_schedulers_word_is_not_answered_at_once(self) -> None:
+        mirror = world(*QUEUE_IN_USE)
+        run_cycle(mirror, policy("gang"))
+        feed(mirror, _saying({"cpu": "7", "memory": "0"}))
+        spoken = [at for at in range(30) if run_cycle(mirror, policy("gang"), now=NOW + at).queues]
+        assert spoken == [PATIENCE_SECONDS]
+
+    def test_two_schedulers_that_hear_of_binds_at_different_times_do_not_correct_each_other(self) -> None:
+        """Both count all bound pods: who has not heard of a bind yet hears of it later."""
+        first, second = world(*QUEUE_IN_USE), world(*QUEUE_IN_USE)
+        writes = 0
+        for at in range(20):
+            if at == 5:
+                feed(first, pod("q").group("g").request(cpu=2).on("n").build())
+            if at == 9:
+                feed(second, pod("q").group("g").request(cpu=2).on("n").build())
+            for speaker, listener in ((first, second), (second, first)):
+                for update in run_cycle(speaker, policy("gang"), now=NOW + at).queues:
+                    feed(listener, _saying(update.allocated))
+                    writes += 1
+        assert writes == 2, "the pod at the beginning, and the one bound later"
+
+    def test_what_changes_here_is_said_at_once_whoever_spoke_last(self) -> None:
+        mirror = world(*QUEUE_IN_USE)
+        run_cycle(mirror, policy("gang"))
+        feed(mirror, _saying({"cpu": "7", "memory": "0"}))
+        assert run_cycle(mirror, policy("gang"), now=NOW + 1).queues == []
+        feed(mirror, pod("q").group("g").request(cpu=2).on("n").build())
+        (update,) = run_cycle(mirror, policy("gang"), now=NOW + 2).queues
+        assert update.allocated["cpu"] == "3"
+
+    def test_what_could_not_be_written_is_said_again(self) -> None:
+        mirror = world(*QUEUE_IN_USE)
+        run_cycle(mirror, policy("gang"))
+        feed(mirror, queue("default").build())
+        mirror.unwritten(core.Queue, "default")
+        assert [update.name for update in run_cycle(mirror, policy("gang"), now=NOW + 1).queues] == ["default"]
 
     def test_what_only_waits_is_not_allocated(self) -> None:
         mirror = world(

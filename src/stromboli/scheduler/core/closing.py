@@ -24,6 +24,9 @@ from stromboli.scheduler.core.results import JobReport, PodUpdate, QueueUpdate, 
 from stromboli.scheduler.core.statuses import COMPLETED_STATUSES, TaskStatus
 from stromboli.scheduler.core.view import Condition
 
+PATIENCE_SECONDS = 15.0
+"""How long somebody else's word about a queue is left alone."""
+
 _WAITING = frozenset({TaskStatus.ALLOCATED, TaskStatus.PENDING, TaskStatus.PIPELINED})
 
 
@@ -167,23 +170,41 @@ def queue_updates(
     columns: Columns,
     held: Mapping[str, devices.Demand],
     otherwise: Mapping[str, Mapping[str, float]] | None = None,
+    *,
+    now: float,
 ) -> list[QueueUpdate]:
     """``status.allocated`` of queues, ancestors included, where it differs from what was last seen.
 
     ``held`` says what queues themselves hold of device classes, ``otherwise`` by how much their tasks hold other
     amounts than they ask for.
+
+    Several schedulers write the same queues. One hears of another's binds a moment later than the other decides them,
+    so an amount that differs though nothing has changed here is left alone for ``PATIENCE_SECONDS``: it is probably
+    right, and correcting it would be corrected in turn.
     """
     own = _own_amounts(queues, columns, otherwise or {})
     updates = []
     for queue, total, demand in _with_descendants(queues, own, held):
         resource = queue.resource
-        if _same_amounts(resource.status.allocated, total, columns, demand):
+        same = _same_amounts(resource.status.allocated, total, columns, demand)
+        if not _is_ours_to_write(queue, total, demand, now, same=same):
             continue
         written = {**amounts.write(columns.amounts(total)), **_written_devices(demand)}
         status = msgspec.structs.replace(resource.status, allocated=dict(written))
         queue.resource = msgspec.structs.replace(resource, status=status)
         updates.append(QueueUpdate(queue.name, resource.uid, written))
     return updates
+
+
+def _is_ours_to_write(queue: Queue, total: Floats, demand: devices.Demand, now: float, *, same: bool) -> bool:
+    """Whether a queue's amount must be written, by what was decided about it before."""
+    before, queue.decided = queue.decided, (total, demand)
+    changed = before is None or before[1] != demand or not np.array_equal(before[0], total)
+    disputed, queue.disputed = queue.disputed, None
+    if same or changed:
+        return not same
+    queue.disputed = now if disputed is None else disputed
+    return now - queue.disputed >= PATIENCE_SECONDS
 
 
 def _own_amounts(

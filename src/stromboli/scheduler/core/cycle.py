@@ -242,7 +242,7 @@ class Cycle:
         self.journal.end_evictions()
         self._end_tentative(TaskStatus.PIPELINED)
         self.result.queues = closing.queue_updates(
-            self.mirror.queues, self.mirror.columns, self._held_devices(), self._held_otherwise()
+            self.mirror.queues, self.mirror.columns, self._held_devices(), self._held_otherwise(), now=self.now
         )
         self._end_tentative(TaskStatus.ALLOCATED)
         self._hand_over()

@@ -341,6 +341,13 @@ class Mirror:
             self.ledger.touched[job.id] = job
         del self.queues[name]
 
+    def unwritten(self, kind: type[core.Object], key: str) -> None:
+        """What a cycle said about a PodGroup or queue could not be written: the next one is to say it again."""
+        if kind is core.PodGroup:
+            self.said.forget(key)
+        elif key in self.queues:
+            self.queues[key].decided = None
+
     def apply_priority_class(self, resource: core.PriorityClass) -> None:
         """A priority class was added or changed."""
         self._priorities[resource.name] = resource

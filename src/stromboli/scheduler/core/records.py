@@ -423,7 +423,19 @@ class Job:
 class Queue:
     """A queue and what its jobs hold."""
 
-    __slots__ = ("allocated", "created", "index", "jobs", "name", "order_key", "pending", "reclaimable", "resource")
+    __slots__ = (
+        "allocated",
+        "created",
+        "decided",
+        "disputed",
+        "index",
+        "jobs",
+        "name",
+        "order_key",
+        "pending",
+        "reclaimable",
+        "resource",
+    )
 
     def __init__(self, index: int, resource: core.Queue, width_of: Floats) -> None:
         self.index = index
@@ -440,6 +452,10 @@ class Queue:
         self.jobs: dict[str, Job] = {}
         """Jobs of the session that name this queue, by id."""
         self.order_key = (self.created, self.name)
+        self.decided: tuple[Floats, Mapping[str, float]] | None = None
+        """What the latest cycle said the queue and those below it hold, of resources and of device classes."""
+        self.disputed: float | None = None
+        """Since when somebody else has been saying something else, in seconds since the epoch."""
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
