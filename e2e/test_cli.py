@@ -106,25 +106,18 @@ async def test_bash_completes_commands_flags_and_names(shell: Shell, cluster: Cl
         assert (await shell.ok("env", f"LINE={line}", "bash", "-c", script)).splitlines() == want
 
 
-COMPLETERS = {
-    "kubectl_complete-vc": "kubectl_complete_vc",
-    "kubectl_complete-create-vcjob": "kubectl_complete_create_vcjob",
-}
-
-
 @pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
-async def test_kubectl_completes_both_plugins(shell: Shell, cluster: Cluster, tmp_path: Path) -> None:
-    """kubectl asks programs of a certain name, which an installation makes of the package's entry points."""
+async def test_kubectl_completes_its_plugin(shell: Shell, cluster: Cluster, tmp_path: Path) -> None:
+    """kubectl asks a program of a certain name, which an installation makes of the package's entry point."""
     await cluster.create(JOBS, vcjob("trains-for-ever", command="sleep 600"))
-    for name, function in COMPLETERS.items():
-        program = tmp_path / name
-        program.write_text(f"#!{sys.executable}\nfrom stromboli.cli import vcctl\nvcctl.{function}()\n")
-        program.chmod(0o755)
+    program = tmp_path / "kubectl_complete-vc"
+    program.write_text(f"#!{sys.executable}\nfrom stromboli.cli import vcctl\nvcctl.kubectl_complete_vc()\n")
+    program.chmod(0o755)
     shell.environment["PATH"] = f"{tmp_path}{os.pathsep}{shell.environment['PATH']}"
     for words, want in (
         (["vc", "job", "expl"], "explain"),
         (["vc", "explain", "-n", shell.namespace, "trai"], "trains-for-ever"),
-        (["create", "vcjob", "--queue", "defa"], "default"),
+        (["vc", "job", "list", "--queue", "defa"], "default"),
     ):
         offered = (await shell.ok("kubectl", "__complete", *words)).splitlines()
         assert offered[0] == want, offered

@@ -75,16 +75,12 @@ def kubectl_create_vcjob() -> int:
 
 def kubectl_complete_vc() -> int:
     """``kubectl_complete-vc``: what kubectl runs to complete ``kubectl vc``."""
+    from stromboli.cli.commanding.running import Terminal
     from stromboli.cli.vc import trees
+    from stromboli.cli.vc.completion import answer_kubectl
 
-    return _complete(trees.kubectl_vc())
-
-
-def kubectl_complete_create_vcjob() -> int:
-    """``kubectl_complete-create-vcjob``: the same for ``kubectl create vcjob``."""
-    from stromboli.cli.vc import trees
-
-    return _complete(trees.CREATE_VCJOB)
+    answer_kubectl(trees.kubectl_vc(), sys.argv[1:], Terminal())
+    return 0
 
 
 def _run(root: Command, line: Sequence[str] | None = None) -> int:
@@ -98,14 +94,6 @@ def _run(root: Command, line: Sequence[str] | None = None) -> int:
         answer(root, words[1:], Terminal())
         return 0
     return run(root, words)
-
-
-def _complete(root: Command) -> int:
-    from stromboli.cli.commanding.running import Terminal
-    from stromboli.cli.vc.completion import answer_kubectl
-
-    answer_kubectl(root, sys.argv[1:], Terminal())
-    return 0
 
 
 if __name__ == "__main__":

@@ -159,7 +159,8 @@ def choose(root: Command, line: Sequence[str]) -> Chosen:
             break
         child = path[-1].child(rest[at])
         if child is None:
-            raise UsageError(f'unknown command "{rest[at]}" for "{spelled(path)}"{_near(rest[at], path[-1])}', path)
+            hint = _near(rest[at], path[-1]) or _elsewhere(rest[at], root)
+            raise UsageError(f'unknown command "{rest[at]}" for "{spelled(path)}"{hint}', path)
         path.append(child)
         del rest[at]
     return Chosen(tuple(path), tuple(rest))
@@ -199,6 +200,14 @@ def _near(word: str, command: Command) -> str:
 
     near = difflib.get_close_matches(word, [child.name for child in command.children], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _elsewhere(word: str, root: Command) -> str:
+    """A command of that name in another place of the tree: ``vcctl explain`` is ``vcctl job explain``."""
+    places = [
+        spelled([root, group, child]) for group in root.children for child in group.children if child.name == word
+    ]
+    return f"; did you mean {' or '.join(repr(place) for place in places)}?" if places else ""
 
 
 def parse(command: Command, line: Sequence[str]) -> Arguments:

@@ -10,6 +10,7 @@ from pathlib import Path
 from stromboli.api.kinds import CONFIG_MAPS
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import text_of
 from stromboli.kube.errors import ApiError
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core.plugin import Plugin
@@ -94,17 +95,10 @@ def choose(
 ) -> Rules:
     """The policy of the file, else the recorded one. Raises CommandError naming what is wrong with it."""
     if file:
-        return _read(_content(Path(file)), f"policy {file}", plugins)
+        return _read(text_of(file, "policy "), f"policy {file}", plugins)
     if recorded:
         return _read(recorded, recorded_name, plugins)
     return Rules(DEFAULT_POLICY, BUILT_IN, plugins)
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"policy {path}: cannot be read: {error}") from error
 
 
 def _read(content: str, where: str, plugins: Plugins) -> Rules:

@@ -16,7 +16,7 @@ from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import ages
 from stromboli.cli.vc.columns import Column, Layout
-from stromboli.cli.vc.output import Listing, document, dry_run, output_format, show_one
+from stromboli.cli.vc.output import Listing, document, dry_run, output_format, rehearsed, show_one
 from stromboli.kube import json
 from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
@@ -97,7 +97,7 @@ def _delete(invocation: Invocation, subject: Subject) -> None:
             raise CommandError(f"{subject.words} name must be specified")
         api.get(subject.kind, name, namespace)
         api.delete(subject.kind, name, namespace, dry_run=dry_run(invocation))
-    invocation.say(f"Deleted {subject.kind.kind}: {namespace}/{name}")
+    invocation.say(f"Deleted {subject.kind.kind}: {namespace}/{name}{rehearsed(invocation)}")
 
 
 def _from_file(invocation: Invocation, subject: Subject, verb: str) -> None:
@@ -112,7 +112,7 @@ def _from_file(invocation: Invocation, subject: Subject, verb: str) -> None:
                 failures += 1
                 invocation.say(f"Failed to {verb} {subject.kind.kind}: {error.message}")
             else:
-                invocation.say(f"{verb.capitalize()}d {subject.kind.kind}: {namespace}/{name}")
+                invocation.say(f"{verb.capitalize()}d {subject.kind.kind}: {namespace}/{name}{rehearsed(invocation)}")
     if failures:
         raise CommandError(f"{failures} of the file's objects could not be {verb}d; see above")
 

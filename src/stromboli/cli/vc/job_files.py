@@ -24,7 +24,7 @@ def jobs_in(name: str) -> list[JsonObject]:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         found = list(_flat(manifests.documents(text)))
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{where}: cannot be read: {error}") from error
+        raise CommandError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except yaml.YAMLError as error:
         raise CommandError(f"{where}: not YAML: {' '.join(str(error).split())}") from error
     jobs = [item for item in found if _is_job(item)]

@@ -74,7 +74,12 @@ def done(invocation: Invocation, message: str, obj: JsonObject) -> None:
     if form:
         show_one(invocation, obj, "yaml" if form == "wide" else form)
     elif message:
-        invocation.say(message + (" (server dry run)" if dry_run(invocation) else ""))
+        invocation.say(message + rehearsed(invocation))
+
+
+def rehearsed(invocation: Invocation) -> str:
+    """What is said at the end where nothing was kept."""
+    return " (server dry run)" if dry_run(invocation) else ""
 
 
 def _reference(obj: JsonObject) -> str:

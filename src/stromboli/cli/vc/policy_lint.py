@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc.output import document, output_format
 
@@ -22,11 +22,7 @@ def lint_policy(invocation: Invocation) -> None:
     name, form = invocation.arguments.name, output_format(invocation)
     if not name:
         raise CommandError("the policy file is missing: vcctl policy lint FILE")
-    try:
-        content = Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{name}: cannot be read: {error}") from error
-    found = lint(content, of_directory(invocation.arguments.text("plugins-dir")))
+    found = lint(text_of(name), of_directory(invocation.arguments.text("plugins-dir")))
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))
     else:

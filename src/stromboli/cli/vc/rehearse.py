@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.api.kinds import JOBS
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.vc.job_files import chosen, jobs_in
@@ -110,7 +111,7 @@ def take_snapshot(invocation: Invocation) -> None:
         snapshot = gather(api, clock=invocation.now)
         content, _ = in_cluster(api)
     if invocation.arguments.text("policy"):
-        content = _text(invocation.arguments.text("policy"))
+        content = text_of(invocation.arguments.text("policy"), "policy ")
     path = Path(name)
     try:
         path.write_bytes(replace(snapshot, policy=content).encode())
@@ -120,13 +121,6 @@ def take_snapshot(invocation: Invocation) -> None:
     invocation.say(f"wrote {counted(len(snapshot.objects), 'object')} to {name}")
     for line in snapshot.missing:
         invocation.warn(f"left out: {line}")
-
-
-def _text(name: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"policy {name}: cannot be read: {error}") from error
 
 
 def simulate_snapshot(invocation: Invocation) -> None:
