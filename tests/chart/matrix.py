@@ -42,6 +42,23 @@ MATRIX: dict[str, Values] = {
             "webhooks_namespace_selector_expressions": [{"key": "batch", "operator": "Exists"}],
         },
     },
+    "dashboard": {
+        "custom": {
+            "dashboard_enable": True,
+            **{f"{part}_enable": False for part in ("admission", "controller", "scheduler")},
+        }
+    },
+    "dashboard-behind-a-proxy": {
+        "custom": {
+            "dashboard_enable": True,
+            "dashboard_service_enable": True,
+            "dashboard_metrics_enable": False,
+            "dashboard_allowed_hosts": ["batch.example", "dashboard.example"],
+            "dashboard_replicas": 2,
+            "scheduler_name": "other",
+            **{f"{part}_enable": False for part in ("admission", "controller", "scheduler")},
+        }
+    },
     "policies-instead-of-webhooks": {
         "custom": {
             "vap_enable": True,

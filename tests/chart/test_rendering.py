@@ -10,6 +10,7 @@ from e2e.realcluster.rendering import CHART, container_arguments, helm_says, nam
 
 from stromboli.api.crds import DEFINITIONS, custom_resource_definitions
 from stromboli.controllers.options import Options as ControllersOptions
+from stromboli.dashboard.options import Options as DashboardOptions
 from stromboli.kube.json import JsonObject
 from stromboli.process import flags
 from stromboli.scheduler.core.policy_file import parse
@@ -84,6 +85,8 @@ async def test_the_processes_take_the_arguments_that_the_chart_gives_them(render
                 flags.parse(SchedulerOptions, arguments, program="scheduler").validate()
             case "admission":
                 flags.parse(WebhooksOptions, arguments, program="webhooks").check()
+            case "dashboard":
+                flags.parse(DashboardOptions, arguments, program="dashboard").check()
             case other:
                 pytest.fail(f"a Deployment of an unknown component: {other}")
 

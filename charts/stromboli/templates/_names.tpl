@@ -1,8 +1,9 @@
-{{/* The three processes by the names that values use: what their objects, containers and commands are called. */}}
+{{/* The processes by the names that values use: what their objects, containers and commands are called. */}}
 {{- define "stromboli.components" -}}
 admission: {object: {{ .Release.Name }}-admission, app: volcano-admission, container: admission, command: stromboli-webhooks, metrics: 8082}
 controller: {object: {{ .Release.Name }}-controllers, app: volcano-controller, container: {{ .Release.Name }}-controllers, command: stromboli-controllers, metrics: 8081}
 scheduler: {object: {{ .Release.Name }}-scheduler, app: volcano-scheduler, container: {{ .Release.Name }}-scheduler, command: stromboli-scheduler, metrics: 8080}
+dashboard: {object: {{ .Release.Name }}-dashboard, app: volcano-dashboard, container: dashboard, command: stromboli-dashboard, metrics: 8083}
 {{- end }}
 
 {{/* One of them. Takes {root, component}. */}}
@@ -53,7 +54,7 @@ scheduler: {object: {{ .Release.Name }}-scheduler, app: volcano-scheduler, conta
 {{- $custom := .root.Values.custom }}
 - --logtostderr
 - --enable-healthz=true
-{{- if $custom.scheduler_name }}
+{{- if and $custom.scheduler_name (ne .component "dashboard") }}
 {{- range include "stromboli.scheduler-names" .root | fromJsonArray }}
 - --scheduler-name={{ . }}
 {{- end }}

@@ -18,7 +18,7 @@ spec:
   selector:
     matchLabels:
       app: {{ $component.app }}
-  {{- if and (ne .component "admission") (eq "false" (include "stromboli.elects" .)) }}
+  {{- if and (has .component (list "controller" "scheduler")) (eq "false" (include "stromboli.elects" .)) }}
   # Without leader election two must never run at the same time.
   strategy:
     type: Recreate
@@ -30,7 +30,9 @@ spec:
         {{- merge (dict "app" $component.app) $podLabels (include "stromboli.labels" . | fromYaml) | toYaml | nindent 8 }}
     spec:
       serviceAccountName: {{ $component.object }}
+      {{- if ne .component "dashboard" }}
       priorityClassName: system-cluster-critical
+      {{- end }}
       # Longer than the process takes to stop in order: reviews in flight have 30 seconds.
       terminationGracePeriodSeconds: 45
       {{- if gt (int (index $custom (printf "%s_replicas" .component))) 1 }}
@@ -75,6 +77,9 @@ spec:
         {{- if eq .component "admission" }}
         - name: reviews
           containerPort: {{ .root.Values.basic.admission_port }}
+        {{- else if eq .component "dashboard" }}
+        - name: page
+          containerPort: 8090
         {{- end }}
         startupProbe:
           httpGet: {{ merge (dict "path" "/healthz") $health | toJson }}
