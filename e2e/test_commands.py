@@ -113,15 +113,15 @@ async def test_a_delayed_action_is_announced_and_carried_out_when_its_time_has_c
 async def test_a_delayed_action_is_dropped_when_the_lost_pod_runs_again(cluster: Cluster) -> None:
     """The eviction's timer would end the job as Terminated long before that of the witness ends it as Aborted."""
     delayed: list[Json] = [
-        {"event": "PodEvicted", "action": "TerminateJob", "timeout": "6s"},
-        {"exitCode": 7, "action": "AbortJob", "timeout": "7s"},
+        {"event": "PodEvicted", "action": "TerminateJob", "timeout": "12s"},
+        {"exitCode": 7, "action": "AbortJob", "timeout": "13s"},
     ]
     await cluster.create(JOBS, vcjob("healed", replicas=2, command="sleep 600", policies=delayed))
     before = await cluster.running("healed", 2)
     await cluster.phase_is("healed", "Running")
     await cluster.delete(PODS, "healed-worker-0", grace_period_seconds=0)
     await eventually(
-        lambda: executions(cluster, "healed"), lambda seen: "Execute action TerminateJob after 6s" in seen, what="told"
+        lambda: executions(cluster, "healed"), lambda seen: "Execute action TerminateJob after 12s" in seen, what="told"
     )
     await eventually(
         lambda: cluster.pods("healed"),
