@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from stromboli.api import kinds
@@ -180,6 +182,10 @@ async def test_quota_is_waited_for_and_explained() -> None:
         assert "reason" not in scene.status()["state"]
 
 
+def is_told(scene: Stage, message: str) -> bool:
+    return any(message in one for one in scene.events.messages("job1", "PodGroupPending"))
+
+
 async def test_a_cause_that_comes_to_a_consequence_is_told() -> None:
     async with stage() as scene:
         scene.submit(job().task("worker", 2))
@@ -187,9 +193,7 @@ async def test_a_cause_that_comes_to_a_consequence_is_told() -> None:
         for message in ("2/1 tasks in gang unschedulable: pod group is not ready", "1/2: Origin reason is a taint"):
             told = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": message}
             scene.server.put(kinds.POD_GROUPS, {**scene.group(), "status": {"phase": "Inqueue", "conditions": [told]}})
-            await scene.until(
-                lambda message=message: any(message in one for one in scene.events.messages("job1", "PodGroupPending"))
-            )
+            await scene.until(partial(is_told, scene, message))
 
 
 async def test_a_job_outlives_its_queue_and_goes_on_when_that_is_back() -> None:

@@ -86,6 +86,12 @@ def test_a_failed_creation_keeps_the_status_and_adds_why() -> None:
     assert again == found
 
 
+def test_a_failed_creation_in_mid_restart_is_a_condition_only() -> None:
+    state = {"phase": "Restarting", "reason": "RestartJob", "message": "why"}
+    found = status.creation_failed(job().status(state=state).model(), "[exceeded quota]", NOW)
+    assert (found["state"], reached(found)) == (state, ["PodCreationFailed"])
+
+
 def test_a_refusal_keeps_the_status_and_adds_why() -> None:
     found = status.refused(job().phase("Pending").status(pending=1).model(), "PVCError", "pvc data is not found")
     assert (found["state"]["reason"], found["state"]["message"]) == ("PVCError", "pvc data is not found")

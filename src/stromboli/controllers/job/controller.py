@@ -205,11 +205,12 @@ class JobController:
         return self._terminate(key, raw, uid, decision, error)
 
     def _terminate(self, key: Key, raw: JsonObject, uid: str, decision: Decision, error: Exception) -> Result:
-        log.error("job %s/%s is terminated: %s", *key, error)
+        cause = f"{error}: {error.quoted}" if isinstance(error, CreationFailed | RemovalFailed) else str(error)
+        log.error("job %s/%s is terminated: %s", *key, cause)
         self._failures.pop(uid, None)
         text = f"Job failed on action {decision.spelled} for retry limit reached"
         self._events.event(Reference.to_object(kinds.JOBS, raw), EventType.NORMAL, "ExecuteAction", text)
-        last = Occurrence(event="", job_uid=uid, action=JobAction.TERMINATE_JOB, message=str(error))
+        last = Occurrence(event="", job_uid=uid, action=JobAction.TERMINATE_JOB, message=cause)
         self._inbox.report(key, last)
         return Result(requeue_after=0.0)
 

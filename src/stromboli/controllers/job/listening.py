@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stromboli.api import kinds, names
-from stromboli.api.core import OwnerReference, Pod, PodGroup, Queue
+from stromboli.api.core import OwnerReference, PersistentVolumeClaim, Pod, PodGroup, Queue
 from stromboli.api.phases import JobEvent
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job import podgroups
@@ -18,7 +18,7 @@ from stromboli.controllers.job.deciding import about
 from stromboli.controllers.job.inbox import Inbox
 from stromboli.controllers.job.ledger import Ledger
 from stromboli.controllers.job.members import job_of, member_of
-from stromboli.controllers.job.observing import BY_QUEUE
+from stromboli.controllers.job.observing import BY_CLAIM, BY_QUEUE
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 from stromboli.kube.queues import WorkQueue
@@ -45,12 +45,14 @@ class Listener:
         jobs = informers.plain(kinds.JOBS)
         self._jobs = jobs.store
         self._jobs.add_index(BY_QUEUE, queue_of)
+        self._jobs.add_index(BY_CLAIM, _claims_of)
         jobs.add_handler(on_add=self._job_seen, on_update=self._job_changed, on_delete=self._job_gone)
         informers.pods.add_handler(on_add=self._pod_seen, on_update=self._pod_changed, on_delete=self._pod_gone)
         informers.pod_groups.add_handler(
             on_add=self._group_seen, on_update=self._group_changed, on_delete=self._group_gone
         )
         informers.queues.add_handler(on_add=self._queue_seen, on_delete=self._queue_seen)
+        informers.claims.add_handler(on_add=self._claim_seen)
 
     # -- jobs ----------------------------------------------------------------------------------------------------------
 
@@ -104,7 +106,7 @@ class Listener:
             self._inbox.report(key, about(member, JobEvent.POD_EVICTED))
             self._queue.add(key)
 
-    # -- gangs and queues ----------------------------------------------------------------------------------------------
+    # -- gangs, queues and claims --------------------------------------------------------------------------------------
 
     def _group_seen(self, group: PodGroup) -> None:
         """A group that was created as its job wants it is no news before the scheduler has said something."""
@@ -134,10 +136,22 @@ class Listener:
         for job in self._jobs.by_index(BY_QUEUE, queue.name):
             self._queue.add(json.key_of(job))
 
+    def _claim_seen(self, claim: PersistentVolumeClaim) -> None:
+        """A job that has waited for the claim goes on at once, not when its back-off is over."""
+        for job in self._jobs.by_index(BY_CLAIM, names.qualified(claim.namespace, claim.name)):
+            self._queue.add(json.key_of(job))
+
 
 def queue_of(job: JsonObject) -> tuple[str, ...]:
     """Name of the job's queue, as an index wants it."""
     return (str((job.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE),)
+
+
+def _claims_of(job: JsonObject) -> tuple[str, ...]:
+    volumes = (job.get("spec") or {}).get("volumes") or ()
+    namespace = json.key_of(job)[0]
+    named = (one.get("volumeClaimName") for one in volumes if isinstance(one, dict))
+    return tuple({names.qualified(namespace, name) for name in named if isinstance(name, str) and name})
 
 
 def _owner_of(group: PodGroup) -> OwnerReference | None:

@@ -18,6 +18,8 @@ BY_JOB = "job-uid"
 """Index of pods by the UID of the Job that controls them."""
 BY_QUEUE = "job-queue"
 """Index of jobs by queue."""
+BY_CLAIM = "job-claim"
+"""Index of jobs by the claims that they name, as ``namespace/name``."""
 
 
 class Observer:

@@ -99,10 +99,9 @@ def _duration(job: Job, old: JsonObject, phase: Phase, now: float, *, entered: b
 
 
 def creation_failed(job: Job, message: str, now: float) -> JsonObject:
-    """The stored status, plus the news that pods could not be created and why."""
-    status = recorded(job)
-    state = {**(status.get("state") or {}), "reason": POD_CREATION_FAILED, "message": message[:LONGEST_MESSAGE]}
-    return {**status, "state": state, "conditions": _creation_conditions(status, now)}
+    """The stored status, plus the news that pods could not be created and why; but a restart keeps its own reason."""
+    status = refused(job, POD_CREATION_FAILED, message)
+    return {**status, "conditions": _creation_conditions(status, now)}
 
 
 def refused(job: Job, reason: str, message: str) -> JsonObject:
