@@ -1,10 +1,9 @@
-"""Commands start fast: no client library, no models, no arrays, and less than 200 ms of processor time."""
+"""Commands start fast because of what they do not import: no client library, no models, no arrays."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import subprocess
 import sys
 
@@ -14,21 +13,27 @@ from stromboli.api.kinds import JOBS
 from stromboli.testing.apiserver import FakeApiServer
 from tests.cli.driving import job
 
-HEAVY = ("aiohttp", "asyncio", "kubernetes_asyncio", "pydantic", "numpy", "typer", "rich", "msgspec")
-BUDGET_SECONDS = 0.2
+HEAVY = ("aiohttp", "asyncio", "kubernetes_asyncio", "pydantic", "numpy", "typer", "rich", "msgspec", "yaml")
+MOST_MODULES = 320
+"""Loaded at the end, Python's own included. Each costs; those of 200 ms would be about twice as many."""
 PROBE = f"""
 import sys
 from stromboli.cli.vcctl import main
 code = main()
-sys.stderr.write(" ".join(name for name in {HEAVY!r} if name in sys.modules))
+found = [name for name in {HEAVY!r} if name in sys.modules]
+sys.stderr.write(f"{{len(sys.modules)}} {{' '.join(found)}}")
 sys.exit(code)
 """
-LINES = {"help": ["--help"], "a list of jobs": ["job", "list"]}
+LINES = {
+    "help": ["--help"],
+    "a list of jobs": ["job", "list"],
+    "a completion": ["__complete", "job", "view", ""],
+    "one job as JSON": ["job", "view", "j", "-o", "json"],
+}
 
 
-def _run(line: list[str], server: str) -> tuple[str, float]:
-    """What the probe says was imported, and the processor seconds it took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def _run(line: list[str], server: str) -> str:
+    """How many modules were loaded, and which of the heavy ones."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE, *line],
         env={"PATH": os.environ["PATH"], "KUBERNETES_MASTER": server, "HOME": "/nonexistent"},
@@ -38,13 +43,12 @@ def _run(line: list[str], server: str) -> tuple[str, float]:
         timeout=30,
     )
     assert done.returncode == 0, done.stderr
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return done.stderr, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done.stderr
 
 
 @pytest.mark.parametrize("name", LINES)
-async def test_commands_start_within_their_budget(server: FakeApiServer, name: str) -> None:
+async def test_commands_load_little(server: FakeApiServer, name: str) -> None:
     server.put(JOBS, job("j"))
-    runs = [await asyncio.to_thread(_run, LINES[name], server.url) for _ in range(3)]
-    assert {imported for imported, _ in runs} == {""}
-    assert min(seconds for _, seconds in runs) < BUDGET_SECONDS
+    loaded, _, heavy = (await asyncio.to_thread(_run, LINES[name], server.url)).partition(" ")
+    assert heavy == ""
+    assert int(loaded) < MOST_MODULES

@@ -9,7 +9,7 @@ from stromboli.api.names import job_pod_group_name
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
-from stromboli.cli.vc.output import existing, output_format, show_one
+from stromboli.cli.vc.output import data_format, document, existing
 from stromboli.cli.vc.rehearse import tell_problems
 from stromboli.kube import json
 from stromboli.kube.errors import ApiError
@@ -27,7 +27,7 @@ def explain_job(invocation: Invocation) -> None:
     from stromboli.cli.rehearsing.policies import choose, in_cluster, of_directory
     from stromboli.cli.rehearsing.snapshots import NotAllowed, gather
 
-    form = output_format(invocation)
+    form = data_format(invocation)
     with invocation.connect() as api:
         if not invocation.arguments.name:
             raise CommandError("job name is mandatory to explain a particular job")
@@ -47,7 +47,7 @@ def explain_job(invocation: Invocation) -> None:
             missing = snapshot.missing
             tell_problems(invocation, rules)
     if form in ("json", "yaml"):
-        show_one(invocation, found.to_wire(), form)
+        invocation.say(document(found.to_wire(), form))
         return
     for line in lines(found, rules.name, missing):
         invocation.say(line)

@@ -21,6 +21,7 @@ NOTHING = "No resources found"
 FORMATS = ("json", "yaml", "wide", "name")
 OUTPUT = Flag("output", "output format: json, yaml, wide or name", "o", completes="json|yaml|wide|name")
 OUTPUT_ONE = Flag("output", "output format: json, yaml or name", "o", completes="json|yaml|name")
+OUTPUT_DATA = Flag("output", "output format: json or yaml", "o", completes="json|yaml")
 WATCH = Flag("watch", "after listing, print what changes until interrupted", "w", default=False)
 DRY_RUN = Flag(
     "dry-run", 'only "server": have the API server judge the request without carrying it out', completes="server|none"
@@ -32,6 +33,14 @@ def output_format(invocation: Invocation) -> str:
     asked = invocation.arguments.text("output")
     if asked and asked not in FORMATS:
         raise CommandError(f"output format {asked!r} is not known; choose one of {', '.join(FORMATS)}")
+    return asked
+
+
+def data_format(invocation: Invocation) -> str:
+    """The value of ``-o`` where what is shown is no object of the cluster. Raises CommandError for an unknown one."""
+    asked = invocation.arguments.text("output")
+    if asked not in ("", "json", "yaml"):
+        raise CommandError(f"output format {asked!r} is not known; choose one of json, yaml")
     return asked
 
 

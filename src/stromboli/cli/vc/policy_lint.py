@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
-from stromboli.cli.vc.output import document, output_format
+from stromboli.cli.vc.output import data_format, document
 
 if TYPE_CHECKING:
     from stromboli.cli.rehearsing.linting import Lint
@@ -19,7 +19,7 @@ def lint_policy(invocation: Invocation) -> None:
     from stromboli.cli.rehearsing.linting import lint
     from stromboli.cli.rehearsing.policies import of_directory
 
-    name, form = invocation.arguments.name, output_format(invocation)
+    name, form = invocation.arguments.name, data_format(invocation)
     if not name:
         raise CommandError("the policy file is missing: vcctl policy lint FILE")
     found = lint(text_of(name), of_directory(invocation.arguments.text("plugins-dir")))

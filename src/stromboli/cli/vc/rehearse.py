@@ -15,7 +15,7 @@ from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.vc.job_files import chosen, jobs_in
-from stromboli.cli.vc.output import document, output_format
+from stromboli.cli.vc.output import data_format, document
 from stromboli.kube import json
 from stromboli.kube.errors import AlreadyExists
 from stromboli.kube.json import JsonObject
@@ -34,7 +34,7 @@ def preview_job(invocation: Invocation) -> None:
     from stromboli.cli.rehearsing.previewing import preview
     from stromboli.cli.rehearsing.snapshots import gather
 
-    form = output_format(invocation)
+    form = data_format(invocation)
     with invocation.connect() as api:
         job = _given(invocation)
         judged = _judged(api, job, json.key_of(job)[0] or invocation.namespace(api))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stromboli.cli.commanding.commands import CONNECTION_FLAGS, Command, Flag
-from stromboli.cli.vc.output import DRY_RUN, OUTPUT, OUTPUT_ONE, WATCH
+from stromboli.cli.vc.output import DRY_RUN, OUTPUT, OUTPUT_DATA, OUTPUT_ONE, WATCH
 
 PACKAGE = "stromboli.cli.vc"
 NAMESPACE = Flag("namespace", "the namespace of job", "n", "default", completes="namespaces")
@@ -37,7 +37,7 @@ EXPLAIN = leaf(
     JOB_NAME,
     POLICY,
     PLUGINS_DIR,
-    OUTPUT_ONE,
+    OUTPUT_DATA,
     argument="NAME",
 )
 
@@ -83,7 +83,7 @@ def _job() -> Command:
                 NAMESPACE,
                 POLICY,
                 PLUGINS_DIR,
-                OUTPUT_ONE,
+                OUTPUT_DATA,
                 argument="NAME",
             ),
             leaf("suspend", "abort a job", "jobs:suspend_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
@@ -231,7 +231,7 @@ def vcctl(name: str = "vcctl") -> Command:
                         "lint",
                         "say what a policy file will do and what in it contradicts itself",
                         f"{PACKAGE}.policy_lint:lint_policy",
-                        (PLUGINS_DIR, OUTPUT_ONE),
+                        (PLUGINS_DIR, OUTPUT_DATA),
                         argument="FILE",
                     ),
                 ),
