@@ -293,6 +293,8 @@ CONTROLLER_CONFIG_KEY: Final = "volcano-controller.conf"
 QUEUE_FIELD_MANAGER: Final = "queue-controller"
 CONTROLLER_EVENT_SOURCE: Final = "vc-controller-manager"
 """Event source component of all controllers."""
+JOB_PLUGIN_ENTRY_POINTS: Final = "stromboli.job.plugins"
+"""Group of entry points by which packages bring job plugins of their own."""
 
 
 def job_pod_name(job: str, task: str, index: int) -> str:

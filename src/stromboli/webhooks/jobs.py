@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import cache
+from importlib.metadata import entry_points
 from itertools import chain
 from typing import Any, Final
 
-from stromboli.api import quantities
+from stromboli.api import names, quantities
 from stromboli.webhooks import job_updates, topologies
 from stromboli.webhooks.context import DEFAULT_SCHEDULER, Context, Operation
 from stromboli.webhooks.errors import FieldError, Reason, first_said, not_found, sentence, some, unsaid
@@ -26,6 +28,12 @@ NEED_SVC: Final = frozenset(("tensorflow", "mpi", "pytorch", "ray"))
 OPEN: Final = "Open"
 MOST_TASKS: Final = 10_000
 """Jobs of more tasks cannot be stored anyhow: with one container each they are larger than an object may be."""
+
+
+@cache
+def known_plugins() -> frozenset[str]:
+    """The job plugins that are shipped, and those of packages that are installed beside."""
+    return PLUGINS | {point.name for point in entry_points(group=names.JOB_PLUGIN_ENTRY_POINTS)}
 
 
 # Defaults
@@ -127,7 +135,7 @@ def _creation_faults(job: Job, context: Context) -> Iterator[FieldError]:
     if sum(task.replicas for task in visited) < job.spec.min_available:
         yield sentence("spec.minAvailable", " job 'minAvailable' should not be greater than total replicas in tasks;")
     yield from policy_faults(job.spec.policies, "spec.policies")
-    for plugin in sorted((job.spec.plugins or {}).keys() - PLUGINS):
+    for plugin in sorted((job.spec.plugins or {}).keys() - known_plugins()):
         yield sentence(f"spec.plugins.{plugin}", f" unable to find job plugin: {plugin};", Reason.NOT_FOUND)
     yield from first_said(_volume_faults(job.spec.volumes))
     yield from _queue_faults(job.spec.queue, context)

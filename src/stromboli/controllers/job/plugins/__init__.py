@@ -14,11 +14,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Protocol, cast
 
+from stromboli.api import names
 from stromboli.api.batch import Job, TaskSpec
 from stromboli.api.kinds import Kind
 from stromboli.kube.json import JsonObject
 
-ENTRY_POINTS = "stromboli.job.plugins"
+ENTRY_POINTS = names.JOB_PLUGIN_ENTRY_POINTS
 _SHIPPED = {
     name: f"stromboli.controllers.job.plugins.{name}:{attribute}"
     for name, attribute in {
