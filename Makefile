@@ -39,7 +39,7 @@ lint: $(READY)  ## ruff, mypy strict, import contracts
 conformance: $(READY)  ## run the vectors in CONFORMANCE_DIR
 	@$(BIN)/python -m tests.conformance $(CONFORMANCE_DIR)
 
-e2e: $(READY)  ## the end-to-end suite on a real kube-apiserver (builds it once, with Go)
+e2e: $(READY)  ## the end-to-end suite on a real kube-apiserver (builds it once, with Go), or on the cluster of E2E_KUBECONFIG
 	@$(BIN)/python -m e2e.realcluster
 
 e2e-node: $(READY)  ## the chart on real kubelets, in namespaces of their own (builds them once, with Go; needs root)
@@ -55,7 +55,7 @@ bench: $(READY)  ## benchmark scenarios, one JSON object a line
 	@$(BIN)/python -m benchmarks $(SCENARIOS)
 
 crds: $(READY)  ## write the CRDs into the chart
-	@$(BIN)/python -m stromboli.api.crds charts/stromboli/crds
+	@$(BIN)/python -m stromboli.api.crds charts/stromboli/definitions
 
 sizes: $(READY)  ## lines per file and function, per room
 	@$(BIN)/python -m benchmarks.sizes
