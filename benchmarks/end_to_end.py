@@ -2,7 +2,7 @@
 
 ``E1`` is 10 jobs of 100 pods, ``E2`` 20 of them: etcd without fsync, kube-apiserver, kube-controller-manager, kwok with
 500 nodes, our scheduler with the chart's policy and our controllers, no webhooks, all on this machine. Pods stay
-running. ``python -m benchmarks.end_to_end --profile E1`` writes where our processes' time goes to ``profiles/``.
+running. ``python -m benchmarks.end_to_end E1`` writes where our processes' time goes to ``profiles/``.
 
 Rates by the clock tell something about a machine that does nothing else; CPU times nearly always do. They cover
 everything from the first submission until every pod runs, every job has counted its pods and nothing is written any
@@ -28,7 +28,7 @@ import msgspec
 import orjson
 import uvloop
 
-from benchmarks import calibrating, job_load
+from benchmarks import calibrating, job_load, sampling
 from benchmarks.job_load import NAMESPACE, Json, Server, Spent, largest_mib
 from stromboli.api import kinds, names
 from stromboli.api.crds import custom_resource_definitions
@@ -339,21 +339,22 @@ MEASUREMENTS: dict[str, Callable[[], Json]] = {
 
 
 def main() -> None:
-    """Profiles our processes under a load, with py-spy, which must be installed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.end_to_end")
+    """Profiles our processes under a load with py-spy (``pip install py-spy``; no part of what is installed here)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.end_to_end", description=main.__doc__)
     parser.add_argument("scenario", choices=GANGS)
-    parser.add_argument("--seconds", type=int, default=15)
-    parser.add_argument("--label", default="")
+    parser.add_argument("--seconds", type=int, default=15, help="how long the processes are looked at")
     options = parser.parse_args()
-    PROFILES.mkdir(exist_ok=True)
-    watchers = [
-        [
-            *("py-spy", "record", "--pid", f"{{{name}}}", "--duration", str(options.seconds), "--format", "raw"),
-            *("--rate", "200", "--output", str(PROFILES / f"{options.scenario}-{name}{options.label}.raw")),
-        ]
-        for name in (SCHEDULER, CONTROLLERS)
-    ]
-    sys.stdout.write(orjson.dumps(uvloop.run(measure(options.scenario, watchers=watchers))).decode() + "\n")
+    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as name:
+        raw = {process: Path(name) / process for process in (SCHEDULER, CONTROLLERS)}
+        sampler = ("py-spy", "record", "--format=raw", "--rate=200", f"--duration={options.seconds}")
+        watchers = [[*sampler, f"--output={path}", "--pid", f"{{{process}}}"] for process, path in raw.items()]
+        figures = uvloop.run(measure(options.scenario, watchers=watchers))
+        PROFILES.mkdir(exist_ok=True)
+        for process, path in raw.items():
+            title = f"{options.scenario}: {process}"
+            text = sampling.summary(path.read_text().splitlines(), title)
+            (PROFILES / f"{options.scenario}-{process}.txt").write_text(text)
+    sys.stdout.write(orjson.dumps(figures).decode() + "\n")
 
 
 if __name__ == "__main__":

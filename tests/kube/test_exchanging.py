@@ -115,6 +115,15 @@ async def test_requests_that_hang_do_not_hold_up_others(monkeypatch: pytest.Monk
         server.gate.set()
 
 
+async def test_every_hanging_request_gets_a_connection_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", 0.001)
+    async with script(answers_when_told) as (server, exchanges), asyncio.TaskGroup() as tasks:
+        for _ in range(exchanging.READILY_OPENED + 20):
+            tasks.create_task(send(exchanges))
+        await eventually(lambda: len(server.requests) == exchanging.READILY_OPENED + 20)
+        server.gate.set()
+
+
 async def test_a_request_that_waits_for_its_turn_opens_a_connection_when_one_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

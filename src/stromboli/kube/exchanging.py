@@ -8,8 +8,8 @@ writes a pod are most of what a scheduler does. Lists, watches and whatever goes
   one if it is safe to repeat; others fail, since they may have been carried out.
 * A connection that nobody has used for 15 s is not used again: servers close idle ones, and one must not meet that.
 * A new connection costs as much as ten requests (TLS), on both sides. Beyond the first few, one is opened only for a
-  request that has waited for another to become free: a thousand requests at once take turns, and requests that hang do
-  not hold up the others.
+  request that has waited for another to become free, and one at a time: a thousand requests at once take turns, a slow
+  server is not burdened further, and requests that hang do not hold up the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IDLE_SECONDS = 15.0
 READILY_OPENED = 16
 """Connections that are opened without waiting for one to become free."""
 TURN_SECONDS = 0.1
-"""How long a request waits for a connection to become free before one is opened for it."""
+"""How long a request waits for a connection to become free before one is opened for it, the next so much later."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 
 
@@ -135,7 +135,9 @@ class Exchanges:
         self._places = asyncio.Semaphore(limit)
         self._open = 0
         self._kept: deque[_Exchange] = deque()
-        self._waiting: deque[asyncio.Future[_Exchange | None]] = deque()
+        self._waiting: deque[tuple[float, asyncio.Future[_Exchange | None]]] = deque()
+        """Since when, and who: the longest first."""
+        self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -189,17 +191,30 @@ class Exchanges:
             return None
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[_Exchange | None] = loop.create_future()
-        self._waiting.append(waiter)
-        timer = loop.call_later(TURN_SECONDS, _give, waiter, None)
+        self._waiting.append((loop.time(), waiter))
+        if self._timer is None:
+            self._timer = loop.call_later(TURN_SECONDS, self._open_another)
         try:
             connection = await waiter
         except BaseException:
             if waiter.done() and not waiter.cancelled() and (unused := waiter.result()):
                 self._keep(unused)
             raise
-        finally:
-            timer.cancel()
         return connection if connection is not None and connection.usable else None
+
+    def _open_another(self) -> None:
+        """Let who has waited for long enough open a connection."""
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        while self._waiting and self._waiting[0][1].done():
+            self._waiting.popleft()
+        if not self._waiting:
+            return
+        wait = self._waiting[0][0] + TURN_SECONDS - loop.time()
+        if wait <= 0:
+            _give(self._waiting.popleft()[1], None)
+            wait = TURN_SECONDS
+        self._timer = loop.call_later(wait, self._open_another)
 
     def _release(self, connection: _Exchange, answer: Answer) -> None:
         if not answer.keep_alive or self._closed or not connection.usable:
@@ -209,7 +224,7 @@ class Exchanges:
 
     def _keep(self, connection: _Exchange) -> None:
         while self._waiting:
-            if _give(self._waiting.popleft(), connection):
+            if _give(self._waiting.popleft()[1], connection):
                 return
         connection.released_at = time.monotonic()
         self._kept.append(connection)
@@ -223,7 +238,7 @@ class Exchanges:
         """A connection is gone: who waits for one may open another."""
         self._open -= 1
         while self._waiting:
-            if _give(self._waiting.popleft(), None):
+            if _give(self._waiting.popleft()[1], None):
                 return
 
     async def _connect(self) -> _Exchange:
