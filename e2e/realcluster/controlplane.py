@@ -22,7 +22,7 @@ from stromboli.localcluster import certificates
 from stromboli.localcluster.kubeconfig import write_kubeconfig
 
 HOST = "127.0.0.1"
-START_SECONDS = 90.0
+START_SECONDS = 300.0
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
 AUDITED_GROUP = "system:serviceaccounts:volcano-system"
 SERVICE_RANGE = "10.96.0.0/16"

@@ -24,13 +24,11 @@ from e2e.realnode import control_groups, images, leftovers, prerequisites
 from e2e.realnode.confinement import entering
 from e2e.realnode.inside import PROJECT, say
 from e2e.realnode.leftovers import Marks, Sight
-from e2e.realnode.surroundings import NAMESPACES_FILE, Settings
+from e2e.realnode.surroundings import KEPT, NAMESPACES_FILE, Settings
 
 NEEDED = (*PROGRAMS, "kube-scheduler", "kube-proxy", "kubelet", "kubectl", "coredns", "helm")
 GONE_SECONDS = 60.0
 POLL_SECONDS = 0.1
-KEPT = ("logs", "audit.log")
-"""What is left of the directory of a run that failed."""
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -50,6 +48,9 @@ async def run(arguments: argparse.Namespace) -> int:
         control_groups.make(name)
         code = await _confined(settings)
         failed = code != 0
+    except asyncio.CancelledError:
+        failed = False
+        raise
     finally:
         clean = await _clean(settings, before, keep_logs=failed)
     say(f"all in all {time.monotonic() - started:.0f} s")
@@ -60,12 +61,12 @@ async def _confined(settings: Settings) -> int:
     """Run :mod:`e2e.realnode.inside` in namespaces of its own; when this is cancelled, they end."""
     path = settings.directory / "settings.json"
     settings.write(path)
+    for place in (settings.volatile, settings.logs):
+        place.mkdir()
     process = await asyncio.create_subprocess_exec(
         *entering([sys.executable, "-m", "e2e.realnode.inside", path]),
         stdin=asyncio.subprocess.DEVNULL,
         cwd=PROJECT,
-        # What the programs write to a directory for temporary files ends with the run's own.
-        env={**os.environ, "TMPDIR": str(settings.directory)},
         # A terminal's Ctrl-C is for this process, which ends the other.
         start_new_session=True,
     )

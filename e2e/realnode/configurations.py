@@ -10,6 +10,7 @@ from stromboli.kube.json import JsonObject
 
 CNI_PLUGINS = Path("/usr/lib/cni")
 NAMES_READY_PORT = 8181
+PROXY_HEALTH_PORT = 10256
 KEEP_FREE: Mapping[str, str] = {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"}
 
 
@@ -76,6 +77,8 @@ def kubelet(node: NodeAddresses, directory: Path, *, logs: Path, cgroup: str) ->
         "cgroupRoot": f"/{cgroup}",
         # Pods' own groups need controllers that not every machine hands out.
         "cgroupsPerQOS": False,
+        # Kubernetes 1.34's kubelet crashes when it resizes a pod that has no group of its own.
+        "featureGates": {"InPlacePodVerticalScaling": False},
         "enforceNodeAllocatable": [],
         "failSwapOn": False,
         "failCgroupV1": False,
@@ -100,8 +103,8 @@ def proxy(kubeconfig: Path) -> JsonObject:
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "mode": "iptables",
         "clusterCIDR": PODS,
-        "healthzBindAddress": "",
-        "metricsBindAddress": "127.0.0.1:0",
+        "healthzBindAddress": f"127.0.0.1:{PROXY_HEALTH_PORT}",
+        "metricsBindAddress": "127.0.0.1:10249",
         # Answers come back the way the request went, also between pods of one bridge.
         "iptables": {"masqueradeAll": True, "minSyncPeriod": "0s", "syncPeriod": "30s"},
         # The size of the table is the machine's.

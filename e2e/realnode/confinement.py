@@ -38,13 +38,17 @@ def entering(command: Sequence[str | Path]) -> list[str]:
     return [*TIED, *ENTER, *map(str, command)]
 
 
-async def cover(directory: Path) -> None:
-    """Lay our own directories and settings over the machine's. To be called inside."""
+async def cover(volatile: Path) -> None:
+    """Make the directory ``volatile`` a place in memory, and lay parts of it over the machine's. For inside only.
+
+    In memory, since to take away the ten thousand files of an image takes a minute on some disks.
+    """
+    await run("mount", "--types", "tmpfs", "--options", "mode=0755", "volatile", volatile)
     for place in COVERED:
-        own = directory / "covers" / place.strip("/").replace("/", "-")
+        own = volatile / "covers" / place.strip("/").replace("/", "-")
         own.mkdir(parents=True)
         await run("mount", "--bind", own, place)
-    settings = directory / "covers" / "settings"
+    settings = volatile / "covers" / "settings"
     for name, value in WANTED_SETTINGS.items():
         file = settings / name
         file.parent.mkdir(parents=True, exist_ok=True)

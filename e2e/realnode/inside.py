@@ -22,13 +22,14 @@ from e2e.realnode.addresses import CONTROL, NodeAddresses
 from e2e.realnode.images import WORKLOAD
 from e2e.realnode.nodes import Node
 from e2e.realnode.releasing import Helm
-from e2e.realnode.surroundings import NAMESPACES_FILE, VARIABLE, Settings, Surroundings
+from e2e.realnode.surroundings import KEPT, NAMESPACES_FILE, VARIABLE, Settings, Surroundings
 from stromboli.api.kinds import NODES
 from stromboli.kube.client import Client
 
 PROJECT = Path(__file__).parents[2]
 SUITE = PROJECT / "e2e" / "node"
 NODE_COUNT = 2
+WATCH_SECONDS = 0.5
 API_SERVER = [
     f"--advertise-address={CONTROL}",
     # Webhooks are called at the addresses of their pods, as where the API server is no pod.
@@ -43,7 +44,7 @@ class Site:
         self.settings = settings
         self.addresses = [NodeAddresses(number) for number in range(1, NODE_COUNT + 1)]
         more = {"kube-apiserver": API_SERVER}
-        self.control = ControlPlane(settings.directory, settings.programs, host=CONTROL, more=more)
+        self.control = ControlPlane(settings.volatile, settings.programs, host=CONTROL, more=more)
         self.nodes = [Node(addresses, settings, kubeconfig=self.control.kubeconfig) for addresses in self.addresses]
 
     async def start(self) -> None:
@@ -57,26 +58,40 @@ class Site:
             async with await Client.connect(kubeconfig=str(self.control.kubeconfig), qps=0) as client:
                 await self.nodes[0].until(lambda: self._ready(client), within=START_SECONDS)
 
-    def check(self) -> None:
-        """Raises DaemonError when a program has ended by itself."""
-        self.control.check()
-        for node in self.nodes:
-            node.check()
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """A block that ends at once when a program ends by itself: nothing good would come after that.
+
+        Raises:
+            DaemonError: names the program and shows the end of its log.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watch = tasks.create_task(self._watch())
+                yield
+                watch.cancel()
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from group
+
+    async def _watch(self) -> None:
+        while True:
+            self.control.check()
+            for node in self.nodes:
+                node.check()
+            await asyncio.sleep(WATCH_SECONDS)
 
     async def _start_services(self) -> None:
         """Scheduling of what is no job, Services' addresses, and names."""
-        directory, kubeconfig = self.settings.directory, self.control.kubeconfig
+        directory, kubeconfig = self.settings.volatile, self.control.kubeconfig
         (directory / "kube-proxy.json").write_text(json.dumps(configurations.proxy(kubeconfig)))
         (directory / "Corefile").write_text(configurations.names(kubeconfig))
         leader = ["--leader-elect=false", "--secure-port=0"]
         await self.control.run("kube-scheduler", [f"--kubeconfig={kubeconfig}", *leader])
-        name = f"--hostname-override={self.addresses[0].name}"
-        await self.control.run("kube-proxy", [f"--config={directory / 'kube-proxy.json'}", name])
-        await self.control.run(
-            "coredns",
-            ["-conf", directory / "Corefile"],
-            health=f"http://{CONTROL}:{configurations.NAMES_READY_PORT}/ready",
-        )
+        proxy = [f"--config={directory / 'kube-proxy.json'}", f"--hostname-override={self.addresses[0].name}"]
+        healthy = f"http://127.0.0.1:{configurations.PROXY_HEALTH_PORT}/livez"
+        await self.control.run("kube-proxy", proxy, health=healthy)
+        ready = f"http://{CONTROL}:{configurations.NAMES_READY_PORT}/ready"
+        await self.control.run("coredns", ["-conf", directory / "Corefile"], health=ready)
 
     async def _ready(self, client: Client) -> bool:
         nodes = await client.list(NODES)
@@ -88,31 +103,38 @@ async def main(settings: Settings) -> int:
     written = settings.directory / NAMESPACES_FILE
     written.write_text(json.dumps(sorted(leftovers.namespaces_of("self"))))
     site = Site(settings)
-    await confinement.cover(settings.directory)
+    await confinement.cover(settings.volatile)
+    _keep_logs(settings)
     await confinement.connect(site.addresses)
     await site.start()
-    async with timed("helm install --wait"):
-        await Helm(settings.programs["helm"], site.control.kubeconfig).install()
     surroundings = _write_surroundings(site)
+    async with timed("helm install --wait"), site.watched():
+        await Helm(settings.programs["helm"], site.control.kubeconfig).install()
     if settings.keep:
         say(f"ready: KUBECONFIG={site.control.kubeconfig} {VARIABLE}={surroundings}; Ctrl-C ends it")
-        await asyncio.Event().wait()
+        async with site.watched():
+            await asyncio.Event().wait()
     environment = {
         **os.environ,
         VARIABLE: str(surroundings),
+        # Containers see the tests' temporary files, which end with the rest.
+        "TMPDIR": str(settings.volatile),
         "E2E_KUBECONFIG": str(site.control.kubeconfig),
         "E2E_RUNNING": "1",
     }
-    async with timed("the suite"):
-        code = await _suite(environment, settings.pytest)
-    site.check()
-    return code
+    async with timed("the suite"), site.watched():
+        return await _suite(environment, settings.pytest)
+
+
+def _keep_logs(settings: Settings) -> None:
+    """Logs outlast the rest, which is in memory."""
+    for name in KEPT:
+        (settings.volatile / name).symlink_to(settings.directory / name)
 
 
 def _write_surroundings(site: Site) -> Path:
-    path = site.settings.directory / "surroundings.json"
+    path = site.settings.volatile / "surroundings.json"
     Surroundings(
-        directory=site.settings.directory,
         kubeconfig=site.control.kubeconfig,
         audit_log=site.control.audit_log,
         programs=site.settings.programs,

@@ -12,7 +12,7 @@ from e2e.realnode.addresses import NodeAddresses
 from e2e.realnode.commands import CommandError, run
 from e2e.realnode.surroundings import Settings
 
-START_SECONDS = 90.0
+START_SECONDS = 300.0
 CONTAINERD_NAMESPACE = "k8s.io"
 
 
@@ -21,8 +21,8 @@ class Node:
 
     def __init__(self, addresses: NodeAddresses, settings: Settings, *, kubeconfig: Path) -> None:
         self.addresses = addresses
-        self.directory = settings.directory / addresses.name
-        self._logs = settings.directory / "logs"
+        self.directory = settings.volatile / addresses.name
+        self._logs = settings.logs
         self._kubelet = settings.programs["kubelet"]
         self._kubeconfig = kubeconfig
         self._cgroup = settings.name

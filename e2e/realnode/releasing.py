@@ -10,8 +10,8 @@ from pathlib import Path
 from e2e.realcluster.rendering import CHART, Release
 from e2e.realnode.commands import run
 
-WAIT = "5m"
-SECONDS = 360.0
+WAIT = "10m"
+SECONDS = 660.0
 """Longer than Helm itself waits, so that Helm says what was not ready."""
 
 

@@ -11,6 +11,8 @@ from typing import Any, Self
 
 NAMESPACES_FILE = "namespaces.json"
 """In a run's directory: the kernel's names of the namespaces that were entered."""
+KEPT = ("logs", "audit.log")
+"""What is left of a run's directory when the run fails."""
 VARIABLE = "E2E_NODE"
 """Environment variable with the path of the suite's :class:`Surroundings`."""
 
@@ -40,12 +42,21 @@ class Settings(_Written):
     keep: bool = False
     pytest: Sequence[str] = field(default_factory=list)
 
+    @property
+    def volatile(self) -> Path:
+        """Where everything is written but logs: in memory, inside only, and gone with the mount namespace."""
+        return self.directory / "volatile"
+
+    @property
+    def logs(self) -> Path:
+        """Where all programs and pods write their logs."""
+        return self.directory / "logs"
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings(_Written):
     """What tests need to know of the cluster that they run on."""
 
-    directory: Path
     kubeconfig: Path
     audit_log: Path
     programs: Mapping[str, Path]

@@ -42,6 +42,6 @@ def test_settings_and_surroundings_arrive_as_they_were_written(tmp_path: Path) -
     settings = Settings("run", tmp_path, {"helm": Path("/bin/helm")}, [Path("/image.tar")], False, ["-k", "x"])
     settings.write(tmp_path / "settings")
     assert Settings.read(tmp_path / "settings") == settings
-    surroundings = Surroundings(tmp_path, Path("/k"), Path("/log"), {"helm": Path("/bin/helm")}, ["node-1"], "image:1")
+    surroundings = Surroundings(Path("/k"), Path("/log"), {"helm": Path("/bin/helm")}, ["node-1"], "image:1")
     surroundings.write(tmp_path / "surroundings")
     assert Surroundings.read(tmp_path / "surroundings") == surroundings
