@@ -9,7 +9,6 @@ from typing import Any
 
 from stromboli.api.kinds import Kind
 from stromboli.cli.commanding.api import Api
-from stromboli.cli.commanding.commands import Flag
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc.columns import Column, Layout
@@ -19,13 +18,6 @@ from stromboli.kube.json import JsonObject
 
 NOTHING = "No resources found"
 FORMATS = ("json", "yaml", "wide", "name")
-OUTPUT = Flag("output", "output format: json, yaml, wide or name", "o", completes="json|yaml|wide|name")
-OUTPUT_ONE = Flag("output", "output format: json, yaml or name", "o", completes="json|yaml|name")
-OUTPUT_DATA = Flag("output", "output format: json or yaml", "o", completes="json|yaml")
-WATCH = Flag("watch", "after listing, print what changes until interrupted", "w", default=False)
-DRY_RUN = Flag(
-    "dry-run", 'only "server": have the API server judge the request without carrying it out', completes="server|none"
-)
 
 
 def output_format(invocation: Invocation) -> str:

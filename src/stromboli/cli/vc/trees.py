@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stromboli.cli.commanding.commands import CONNECTION_FLAGS, Command, Flag
-from stromboli.cli.vc.output import DRY_RUN, OUTPUT, OUTPUT_DATA, OUTPUT_ONE, WATCH
+from stromboli.cli.vc.flags import DRY_RUN, OUTPUT, OUTPUT_DATA, OUTPUT_ONE, WATCH
 
 PACKAGE = "stromboli.cli.vc"
 NAMESPACE = Flag("namespace", "the namespace of job", "n", "default", completes="namespaces")
