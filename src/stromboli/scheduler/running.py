@@ -47,7 +47,7 @@ from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
 from stromboli.scheduler.volume_binding import VolumeBinder, timeout_of
-from stromboli.scheduler.writing import CYCLES_BEFORE_PODS, JobWriter, QueueWriter, by_job
+from stromboli.scheduler.writing import PATIENT_CYCLES, JobWriter, QueueWriter, by_job
 from stromboli.telemetry import traces
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Scheduler:
             on_written=lambda group: self.feed.submit(self.cache.apply_fetched, POD_GROUPS, group),
             on_refused=lambda job_id: self._unwritten(POD_GROUPS, *job_id.split("/", 1)),
             on_pod_refused=lambda task: self._resync.enqueue(task, undo=False),
-            patience=CYCLES_BEFORE_PODS * options.schedule_period,
+            patience=PATIENT_CYCLES * options.schedule_period,
             clock=clock,
         )
         self._queues = QueueWriter(

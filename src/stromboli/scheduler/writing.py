@@ -5,8 +5,9 @@ job is said in this cycle: the next one works it out anew. PodGroups have no sta
 patched in place; the resourceVersion and UID in the patch refuse it when it was decided over an outdated or different
 object.
 
-Why a pod was not placed is written only when it has still not been placed a few cycles later: pods of a gang come one
-after the other, and what is true while the last are missing is of no use to anybody a second later.
+A new phase is written at once. Why a job or a pod was not placed is written only when it has still not been placed a
+few cycles later: pods of a gang come one after the other, and what is true while the last are missing is of no use to
+anybody a second later. Counts of running pods, which change with each of them, wait in the same way.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ log = logging.getLogger(__name__)
 
 JOB_WORKERS = 16
 POD_WRITES = 16
-CYCLES_BEFORE_PODS = 3
-"""Periods that a pod is given to be placed before its condition says that it was not."""
+PATIENT_CYCLES = 3
+"""Periods that jobs and pods are given to be placed before they are told that they were not."""
+PHASES_REMEMBERED = 65_536
 QUEUE_SPACING_SECONDS = 1.0
 
 
@@ -47,6 +49,8 @@ class JobWrites:
     events: list[JobEvent] = field(default_factory=list)
     pods: dict[str, PodUpdate] = field(default_factory=dict)
     """By UID."""
+    patient: bool = False
+    """Whether this has waited for what might make it needless."""
 
     def followed_by(self, later: JobWrites) -> JobWrites:
         """This and what a later cycle says: the later word counts, and what only this one says is kept."""
@@ -55,6 +59,7 @@ class JobWrites:
             later.resource_version if later.group else self.resource_version,
             later.events or self.events,
             {**self.pods, **later.pods},
+            self.patient and later.patient,
         )
 
 
@@ -93,17 +98,37 @@ class JobWriter:
         self._on_written = on_written
         self._on_refused = on_refused
         self._under_way: dict[str, JobWrites] = {}
+        self._phases: dict[str, str] = {}
         self._writer = LatestWriter[str, JobWrites](
-            "scheduler-jobs", self._write, workers=JOB_WORKERS, merge=JobWrites.followed_by, clock=clock
+            "scheduler-jobs",
+            self._write,
+            workers=JOB_WORKERS,
+            delay=patience,
+            merge=JobWrites.followed_by,
+            clock=clock,
         )
         self._pods = LatestWriter[str, PodUpdate](
             "scheduler-pods", self._write_pod, workers=POD_WRITES, delay=patience, clock=clock
         )
 
     def submit(self, jobs: Mapping[str, JobWrites]) -> None:
-        """Write these as soon as possible; conditions of pods after the patience that they are given."""
+        """Write these: new phases as soon as possible, the rest after the patience that jobs and pods are given."""
         for job_id, writes in jobs.items():
-            self._writer.put(job_id, writes)
+            writes.patient = not self._is_urgent(job_id, writes)
+            self._writer.put(job_id, writes, at_once=not writes.patient)
+
+    def _is_urgent(self, job_id: str, writes: JobWrites) -> bool:
+        """Whether somebody waits for it: for a phase, or for the node that a preemptor holds."""
+        if any(pod.nominated_node for pod in writes.pods.values()):
+            return True
+        if writes.group is None:
+            return False
+        phase = writes.group.status.phase
+        known = self._phases.get(job_id)
+        if len(self._phases) >= PHASES_REMEMBERED:
+            self._phases.clear()  # so that jobs that are gone do not pile up; the others are written early once
+        self._phases[job_id] = phase
+        return known != phase
 
     def placed(self, task: TaskRef) -> None:
         """There is no more to be said about why this pod waits."""
@@ -122,6 +147,7 @@ class JobWriter:
         self._under_way[job_id] = writes
         try:
             if writes.group is not None and not await self._write_group(writes.group, writes.resource_version):
+                self._phases.pop(job_id, None)
                 self._on_refused(job_id)
                 return
         finally:
@@ -129,8 +155,7 @@ class JobWriter:
         for event in writes.events:
             self._events.pod_group(event.job_id, event.uid, event.type, event.reason, event.message)
         for uid, pod in writes.pods.items():
-            # Preemptors hold their nodes by what is written.
-            self._pods.put(uid, pod, at_once=bool(pod.nominated_node))
+            self._pods.put(uid, pod, at_once=writes.patient or bool(pod.nominated_node))
 
     async def _write_group(self, update: PodGroupUpdate, resource_version: str) -> bool:
         namespace, _, name = update.job_id.partition("/")

@@ -11,6 +11,7 @@ import pytest
 from stromboli.api import core, kinds
 from stromboli.kube.client import Client
 from stromboli.kube.events import Recorder
+from stromboli.kube.json import JsonObject
 from stromboli.scheduler.conditions import MESSAGE_LIMIT, PodConditions
 from stromboli.scheduler.core.results import CycleResult, PodGroupUpdate, PodUpdate, TaskRef
 from stromboli.scheduler.core.view import JobEvent
@@ -159,8 +160,9 @@ async def test_pod_that_is_placed_while_its_group_is_written_is_not_told(desk: D
         desk.writer.submit({"ns/j": JobWrites(pods=why("b", "c"))})
         desk.writer.placed(pod("c").task)
         held.release()
+        await eventually(lambda: desk.server.count("patch", kinds.POD_GROUPS) == 1 and not desk.server.held)
         await eventually(lambda: desk.clock.sleepers)
-        await desk.clock.advance(3)
+        await desk.clock.advance(6)
         await desk.until_told("b")
 
 
@@ -179,3 +181,37 @@ async def test_pods_are_told_nothing_when_their_group_could_not_be_written(desk:
         await eventually(lambda: desk.refused == ["ns/j"])
         await desk.clock.advance(10)
         assert desk.told == set()
+
+
+async def test_new_phase_is_written_at_once_and_news_of_the_same_phase_with_patience(desk: Desk) -> None:
+    def written() -> int:
+        return desk.server.count("patch", kinds.POD_GROUPS)
+
+    def status() -> JsonObject:
+        found: JsonObject = desk.server.get(kinds.POD_GROUPS, "j", "ns").get("status", {})
+        return found
+
+    async with at_work(desk):
+        desk.writer.submit({"ns/j": JobWrites(update("Inqueue"))})
+        await eventually(lambda: status().get("phase") == "Inqueue")
+        desk.writer.submit({"ns/j": JobWrites(update("Inqueue", message="98 of 100"), pods=why("a"))})
+        await desk.clock.advance(2)
+        desk.writer.submit({"ns/j": JobWrites(update("Inqueue", message="99 of 100"))})
+        assert written() == 1
+        desk.writer.placed(pod("a").task)
+        desk.writer.submit({"ns/j": JobWrites(update("Running", running=40))})
+        await eventually(lambda: status().get("phase") == "Running")
+        desk.writer.submit({"ns/j": JobWrites(update("Running", running=80))})
+        desk.writer.submit({"ns/j": JobWrites(update("Running", running=100))})
+        await desk.clock.advance(3)
+        await eventually(lambda: status().get("running") == 100)
+        assert (written(), desk.told) == (3, set())
+
+
+async def test_pods_do_not_wait_a_second_time_when_their_group_has_waited(desk: Desk) -> None:
+    async with at_work(desk):
+        desk.writer.submit({"ns/j": JobWrites(update("Inqueue"))})
+        await eventually(lambda: desk.server.count("patch", kinds.POD_GROUPS) == 1)
+        desk.writer.submit({"ns/j": JobWrites(update("Inqueue", message="no room"), pods=why("a"))})
+        await desk.clock.advance(3)
+        await desk.until_told("a")
