@@ -29,11 +29,12 @@ VALUES: JsonObject = {
         "enabled_admissions": ADMISSIONS,
         "leader_elect_enable": True,
         "scheduler_schedule_period": "200ms",
-        # A killed leader's lease runs out in seconds, so that tests that kill need not wait longer.
+        # A killed leader's lease runs out in seconds, so that tests that kill need not wait longer; not in so few that
+        # a busy machine loses it.
         **{
             f"{component}_extra_args": [
-                "--leader-elect-lease-duration=6s",
-                "--leader-elect-renew-deadline=4s",
+                "--leader-elect-lease-duration=10s",
+                "--leader-elect-renew-deadline=8s",
                 "--leader-elect-retry-period=1s",
             ]
             for component in ("controller", "scheduler")

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import sys
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
+_PORTS = (12_000, 32_000)
 CLUSTER, WEBHOOKS, CONTROLLERS, SCHEDULER = "localcluster", "webhooks", "controllers", "scheduler"
 DASHBOARD = "dashboard"
 PROCESSES = (WEBHOOKS, CONTROLLERS, SCHEDULER)
@@ -281,10 +283,16 @@ def announces(ready: Path, pid: int) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port on loopback that is free now."""
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port on loopback that is free now.
+
+    Not one of those that systems give to outgoing connections (from 32768 or 49152 upwards): between this look and the
+    start of who will listen there, some connection would take it now and then.
+    """
+    while True:
+        port = random.randrange(*_PORTS)
+        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 async def answers(url: str) -> bool:
