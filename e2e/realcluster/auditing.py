@@ -40,7 +40,6 @@ _BARE_PODS = "annotations of bare pods' owners that are in no cache"
 _VOLUMES = "binding of delayed volumes: kwok has no provisioner"
 _LEFT_BEHIND = "only when an object of the same name is there already"
 _DEVICES = "devices need a driver that publishes them"
-_CLAIMS = "claims of volumes: see the expected failure in test_job_resources.py"
 _FIRST_QUEUES = "scheduler and controllers both make the first queues; one of them is first"
 EXPECTED_UNUSED: Reasons = {
     ("controllers", "jobs/finalizers.batch.volcano.sh", "update"): _OWNERS,
@@ -79,8 +78,6 @@ EXPECTED_UNUSED: Reasons = {
     ("controllers", "secrets", "get"): _LEFT_BEHIND,
     ("controllers", "persistentvolumeclaims", "get"): _LEFT_BEHIND,
     ("controllers", "podgroups.scheduling.volcano.sh", "get"): _LEFT_BEHIND,
-    ("controllers", "persistentvolumeclaims", "create"): _CLAIMS,
-    ("scheduler", "pods", "delete"): "evictions: the chart's default policy has no action that evicts",
     ("controllers", "pods", "get"): "only when the cache is behind, or a bind had no answer",
     ("scheduler", "pods", "get"): "only when the cache is behind, or a bind had no answer",
     ("scheduler", "queues.scheduling.volcano.sh", "create"): _FIRST_QUEUES,
