@@ -16,6 +16,7 @@ from pathlib import Path
 from images import ImageError, archive, build, debian, running
 
 PROJECT = Path(__file__).parents[2]
+KEPT_OLDER = 2
 CACHE = PROJECT / ".stromboli" / "images"
 OWN_SOURCES = ("src", "images", "pyproject.toml", "constraints.txt")
 WORKLOAD = "stromboli.invalid/workload:1"
@@ -117,6 +118,8 @@ def furnish(root: Path) -> None:
 
 
 def _keep(built: Path, target: Path, pattern: str) -> None:
-    for old in target.parent.glob(pattern):
-        old.unlink()
+    """Keep a new archive and few of its forerunners: a run that has started may still be reading one."""
+    older = sorted(target.parent.glob(pattern), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in older[KEPT_OLDER:]:
+        path.unlink(missing_ok=True)
     built.replace(target)

@@ -15,8 +15,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from e2e.realcluster import auditing
 from e2e.realcluster.cluster import is_usable
 from e2e.realcluster.controlplane import START_SECONDS, ControlPlane
+from e2e.realcluster.rendering import Release, render
 from e2e.realnode import configurations, confinement, leftovers
 from e2e.realnode.addresses import CONTROL, NodeAddresses
 from e2e.realnode.images import WORKLOAD
@@ -25,6 +27,7 @@ from e2e.realnode.releasing import Helm
 from e2e.realnode.surroundings import KEPT, NAMESPACES_FILE, VARIABLE, Settings, Surroundings
 from stromboli.api.kinds import NODES
 from stromboli.kube.client import Client
+from stromboli.kube.json import JsonObject
 
 PROJECT = Path(__file__).parents[2]
 SUITE = PROJECT / "e2e" / "node"
@@ -123,7 +126,18 @@ async def main(settings: Settings) -> int:
         "E2E_RUNNING": "1",
     }
     async with timed("the suite"), site.watched():
-        return await _suite(environment, settings.pytest)
+        code = await _suite(environment, settings.pytest)
+    objects = await render(settings.programs["helm"], Release(), {}, crds=False)
+    forbidden = _forbidden(site.control.audit_log, objects)
+    for line in forbidden:
+        say(f"forbidden: {line}; the chart's roles lack it")
+    return code or (1 if forbidden else 0)
+
+
+def _forbidden(audit_log: Path, objects: Sequence[JsonObject]) -> tuple[str, ...]:
+    """What the chart's processes were not allowed to do by the roles that the chart gives them."""
+    with audit_log.open() as log:
+        return auditing.check(log, objects, Release().namespace, {}).forbidden
 
 
 def _keep_logs(settings: Settings) -> None:

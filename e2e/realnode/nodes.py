@@ -57,15 +57,18 @@ class Node:
         """Wait for a condition. Raises DaemonError when the kubelet ends first, or the time was not enough."""
         await self._daemons[-1].until(condition, within=within)
 
+    def keep(self, daemon: Daemon) -> Daemon:
+        """Count a program among the node's."""
+        self._daemons.append(daemon)
+        return daemon
+
     def check(self) -> None:
         """Raises DaemonError when one of its programs has ended by itself."""
         for daemon in self._daemons:
             daemon.check()
 
     async def _start(self, name: str, command: Sequence[str | Path]) -> Daemon:
-        daemon = await Daemon.start(f"{self.name}-{name}", command, self._logs)
-        self._daemons.append(daemon)
-        return daemon
+        return self.keep(await Daemon.start(f"{self.name}-{name}", command, self._logs))
 
     def _make_directories(self, sandbox_image: str) -> None:
         for path in (self._logs, self.directory / "cni"):
