@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## run three gangs and a refused queue on an embedded cluster, to the end
 	@$(BIN)/stromboli demo $(ARGS)
 
-up: $(READY)  ## start the embedded cluster and the three processes, and keep them running
+up: $(READY)  ## start the embedded cluster, the three processes and the dashboard, and keep them running
 	@$(BIN)/stromboli up $(ARGS)
 
 test: $(READY) lint  ## lint, types, unit, property, conformance and end-to-end tests

@@ -11,7 +11,7 @@ from images.rootfs import HOME, USER_ID, python_command
 from images.running import run
 from images.wheels import COMMANDS
 
-PROCESSES = ("stromboli-controllers", "stromboli-scheduler", "stromboli-webhooks")
+PROCESSES = ("stromboli-controllers", "stromboli-scheduler", "stromboli-webhooks", "stromboli-dashboard")
 LIMIT = 200_000_000
 SECONDS = 60.0
 # Every compiled module of the standard library must find its libraries; all of our modules must load, and what they
