@@ -280,7 +280,7 @@ async def measure(name: str, *, watchers: Iterable[list[str]] = ()) -> Json:
         client, pids = server.client, {**ours.pids, **server.pids}
         idle = Spent(pids)
         await asyncio.sleep(IDLE_SECONDS)
-        resting = idle.per(int(IDLE_SECONDS))
+        resting = _bare(idle.per(int(IDLE_SECONDS)))
         page = orjson.loads(await client.request("GET", kinds.PODS.path(NAMESPACE), query={"limit": 1}))
         before = await written(client)
         made = {one: await requests(url) for one, url in ours.metrics.items()}
@@ -296,7 +296,7 @@ async def measure(name: str, *, watchers: Iterable[list[str]] = ()) -> Json:
         seconds = time.perf_counter() - started
         async with asyncio.timeout(PATIENCE):
             await settled(client, ours, pods)
-        computed = spent.per(pods)
+        computed, window = _bare(spent.per(pods)), time.perf_counter() - started
         for process in beside:
             await process.wait()
         cycles_after = await cycles(ours.metrics[SCHEDULER])
@@ -312,8 +312,12 @@ async def measure(name: str, *, watchers: Iterable[list[str]] = ()) -> Json:
             "detail": {
                 "calibration cpu": calibrating.cpu(),
                 **seen.rates(started),
-                "cpu ms per pod": _bare(computed),
-                "cpu ms per second idle": _bare(resting),
+                "cpu ms per pod": computed,
+                "cpu ms per second idle": resting,
+                "cpu ms per pod less idle": {
+                    key: round(value - resting[key] * window / pods, 3) for key, value in computed.items()
+                },
+                "seconds of the window": round(window, 1),
                 **{
                     f"{one} writes per pod": per_pod(await requests(url), made[one], pods)
                     for one, url in ours.metrics.items()
