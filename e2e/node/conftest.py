@@ -6,13 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
-from e2e.cluster import Cluster
+from e2e.cluster import Cluster, eventually
 from e2e.node.kubectl import Kubectl
 from e2e.node.workloads import Workloads
 from e2e.realnode.releasing import Helm
 from e2e.realnode.surroundings import VARIABLE, Surroundings
+from stromboli.api.kinds import DEPLOYMENTS
+from stromboli.kube.client import Client
 
+AVAILABLE_SECONDS = 170.0
 # Without real nodes there is nothing to test here: `pytest e2e` leaves this directory to `make e2e-node`.
 collect_ignore_glob = [] if VARIABLE in os.environ else ["*"]
 
@@ -29,6 +33,17 @@ def surroundings() -> Surroundings:
 def helm(surroundings: Surroundings) -> Helm:
     """Helm, for the release that is installed."""
     return Helm(surroundings.programs["helm"], surroundings.kubeconfig)
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def whole_control_plane(client: Client, helm: Helm) -> None:
+    """A test starts when all three processes are there: the one before may have killed or moved some of them."""
+
+    async def unavailable() -> list[str]:
+        found = await client.list(DEPLOYMENTS, helm.release.namespace)
+        return [item["metadata"]["name"] for item in found if not item["status"].get("availableReplicas")]
+
+    await eventually(unavailable, lambda seen: not seen, within=AVAILABLE_SECONDS, what="all Deployments Available")
 
 
 @pytest.fixture

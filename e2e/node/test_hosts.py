@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from e2e.cluster import COMPLETE, Cluster, eventually
+from e2e.cluster import COMPLETE, Cluster, eventually, is_running, uids
 from e2e.node.kubectl import Kubectl
 from e2e.node.roles import LONG, PATIENCE, Role, lines, team
 from e2e.node.workloads import Workloads
@@ -70,9 +70,13 @@ async def answers(cluster: Cluster, kubectl: Kubectl, pod: str) -> dict[str, str
 
 async def find_each_other(cluster: Cluster, kubectl: Kubectl, pods: Sequence[str]) -> None:
     """Wait until each of the pods knows all of them, by host names that lead to their addresses."""
-    await eventually(lambda: cluster.running("grows", len(pods)), bool, within=PATIENCE)
-    want = {f"{pod['metadata']['name']}.grows": pod["status"]["podIP"] for pod in await cluster.pods("grows")}
-    assert want.keys() == {f"{pod}.grows" for pod in pods}
+    seen = await eventually(
+        lambda: cluster.pods("grows"),
+        lambda seen: uids(seen).keys() == set(pods) and all(map(is_running, seen)),
+        within=PATIENCE,
+        what=f"{pods} run",
+    )
+    want = {f"{pod['metadata']['name']}.grows": pod["status"]["podIP"] for pod in seen}
     for pod in pods:
         look = partial(answers, cluster, kubectl, pod)
         await eventually(look, lambda seen: seen == want, within=PATIENCE, what=f"{pod} finds {want}")
@@ -96,7 +100,7 @@ async def test_pods_find_each_other_by_name_while_their_job_grows_and_shrinks(
 async def test_a_pod_that_is_never_ready_is_found_when_the_job_says_so(
     cluster: Cluster, kubectl: Kubectl, workloads: Workloads
 ) -> None:
-    find = f"host=early-worker-0.early; until [ -n \"$({PING})\" ]; do sleep 0.2; done"
+    find = f'host=early-worker-0.early; until [ -n "$({PING})" ]; do sleep 0.2; done'
     roles = {"worker": Role(LONG), "finder": Role(find, policies=[COMPLETE])}
     job = team(workloads, "early", roles, {"svc": ["--publish-not-ready-addresses=true"]})
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1}
