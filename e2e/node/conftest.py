@@ -16,9 +16,18 @@ from e2e.realnode.surroundings import VARIABLE, Surroundings
 from stromboli.api.kinds import DEPLOYMENTS
 from stromboli.kube.client import Client
 
-AVAILABLE_SECONDS = 170.0
+AVAILABLE_SECONDS = 300.0
+TEST_SECONDS = 900
 # Without real nodes there is nothing to test here: `pytest e2e` leaves this directory to `make e2e-node`.
 collect_ignore_glob = [] if VARIABLE in os.environ else ["*"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Containers take their time, and Helm and drains wait for them: more than the rest of the suite has."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS), append=False)
 
 
 @pytest.fixture(scope="session")

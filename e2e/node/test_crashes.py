@@ -45,7 +45,6 @@ def command(pid: int) -> str:
         return ""
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("component", ["scheduler", "controllers"])
 @pytest.mark.parametrize("death", [killed, deleted])
 async def test_a_job_finishes_although_a_process_dies_in_between(

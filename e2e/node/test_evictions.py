@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
 from e2e.cluster import Cluster, eventually, uids
@@ -58,7 +57,6 @@ async def both_nodes(surroundings: Surroundings, kubectl: Kubectl) -> AsyncItera
     await kubectl("uncordon", first, second)
 
 
-@pytest.mark.timeout(300)
 async def test_a_drained_nodes_gang_goes_on_elsewhere(
     cluster: Cluster, kubectl: Kubectl, workloads: Workloads, both_nodes: tuple[str, str]
 ) -> None:

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 import yaml
 
@@ -24,7 +23,6 @@ from stromboli.api.kinds import (
     VALIDATING_WEBHOOKS,
 )
 
-pytestmark = pytest.mark.timeout(600)
 UNTIL_TOLD = "until [ -e /tmp/told ]; do sleep 0.2; done"
 
 
