@@ -24,9 +24,13 @@ _DEFAULTS: dict[str, Value] = {
     "wait-master-timeout": 300,
     "wait-master-image": "busybox:1.36.1",
 }
+# Debian's busybox has no -z; images of Debian have bash, but not as sh, and often no nc at all.
 _WAIT_SCRIPT = """\
+answers() {{
+  nc -z {host} {port} || nc -w 2 {host} {port} -e true || bash -c 'exec 3<>/dev/tcp/{host}/{port}'
+}}
 waited=0
-until nc -z {host} {port} 2>/dev/null || (exec 3<>/dev/tcp/{host}/{port}) 2>/dev/null; do
+until answers 2>/dev/null; do
   if [ "$waited" -ge {timeout} ]; then echo "{host}:{port} does not answer after {timeout} s" >&2; exit 1; fi
   sleep 2
   waited=$((waited + 2))
