@@ -115,8 +115,12 @@ async def test_requests_that_hang_do_not_hold_up_others(monkeypatch: pytest.Monk
         server.gate.set()
 
 
-async def test_every_hanging_request_gets_a_connection_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanging, "TURN_SECONDS", 0.001)
+@pytest.mark.parametrize(("turn", "longest"), [(0.001, SECONDS), (0.01, 0.0)])
+async def test_every_hanging_request_gets_a_connection_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, turn: float, longest: float
+) -> None:
+    monkeypatch.setattr(exchanging, "TURN_SECONDS", turn)
+    monkeypatch.setattr(exchanging, "LONGEST_TURN_SECONDS", longest)
     async with script(answers_when_told) as (server, exchanges), asyncio.TaskGroup() as tasks:
         for _ in range(exchanging.READILY_OPENED + 20):
             tasks.create_task(send(exchanges))

@@ -28,6 +28,8 @@ READILY_OPENED = 16
 """Connections that are opened without waiting for one to become free."""
 TURN_SECONDS = 0.1
 """How long a request waits for a connection to become free before one is opened for it, the next so much later."""
+LONGEST_TURN_SECONDS = 1.0
+"""Nobody waits longer: what is in a hurry, such as a lease, must not stand behind a hundred requests that hang."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 
 
@@ -203,18 +205,19 @@ class Exchanges:
         return connection if connection is not None and connection.usable else None
 
     def _open_another(self) -> None:
-        """Let who has waited for long enough open a connection."""
+        """Let who has waited longest open a connection, and everybody who has waited for too long."""
         self._timer = None
         loop = asyncio.get_running_loop()
-        while self._waiting and self._waiting[0][1].done():
+        limit = TURN_SECONDS
+        while self._waiting:
+            since, waiter = self._waiting[0]
+            wait = 0.0 if waiter.done() else since + limit - loop.time()
+            if wait > 0:
+                self._timer = loop.call_later(min(wait, TURN_SECONDS), self._open_another)
+                return
             self._waiting.popleft()
-        if not self._waiting:
-            return
-        wait = self._waiting[0][0] + TURN_SECONDS - loop.time()
-        if wait <= 0:
-            _give(self._waiting.popleft()[1], None)
-            wait = TURN_SECONDS
-        self._timer = loop.call_later(wait, self._open_another)
+            if _give(waiter, None):
+                limit = LONGEST_TURN_SECONDS
 
     def _release(self, connection: _Exchange, answer: Answer) -> None:
         if not answer.keep_alive or self._closed or not connection.usable:
