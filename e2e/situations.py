@@ -67,8 +67,9 @@ def job(pod_spec: Json | None = None, container: Json | None = None, **shape: An
 
     def make(cluster: Cluster) -> Json:
         names = names_in(cluster)
-        given = {key: value.format(**names) if isinstance(value, str) else value for key, value in shape.items()}
-        made = vcjob(JOB, **{"command": FOREVER, **given})
+        given: dict[str, Any] = {"command": FOREVER}
+        given |= {key: value.format(**names) if isinstance(value, str) else value for key, value in shape.items()}
+        made = vcjob(JOB, **given)
         template = made["spec"]["tasks"][0]["template"]["spec"]
         template.update(pod_spec or {})
         template["containers"][0].update(container or {})
