@@ -145,6 +145,8 @@ class LocalCluster:
             bound = await stack.enter_async_context(listening(application, address, tls=tls, stop_seconds=STOP_SECONDS))
             self.url = f"https://{Address(_reachable(bound.host), bound.port)}"
             self._serving = True
+            if state is not None:
+                state.begin()
             async with asyncio.TaskGroup() as group:
                 for name, work in self._background(state, directory):
                     group.create_task(work, name=name)
@@ -153,7 +155,7 @@ class LocalCluster:
 
     def _state_file(self) -> StateFile | None:
         path = self.settings.state_file
-        return StateFile(self.store, path, self._renewals) if path else None
+        return StateFile(self.store, path) if path else None
 
     def _save(self, state: StateFile, directory: DataDirectory) -> None:
         """Write the state of a cluster that has served; without having served, or without its directory, nothing."""
@@ -163,9 +165,6 @@ class LocalCluster:
             state.save()
         except OSError as error:
             log.error("the state file was not written: %s", error)
-
-    def _renewals(self) -> int:
-        return self._heartbeats.renewals if self._heartbeats is not None else 0
 
     async def _assemble(self, stack: contextlib.AsyncExitStack) -> web.Application:
         """Everything but the listener and the background tasks, with the store filled."""

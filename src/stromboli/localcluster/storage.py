@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -33,6 +33,10 @@ LOG_CAPACITY = 8_192
 """Changes remembered for each kind, at least; up to twice as many between two clean-ups."""
 
 
+OBJECT_LIMIT = 1_572_864
+"""Bytes of an object, at most: what etcd takes as one request by default."""
+
+
 class StorageError(Exception):
     """Base of what the store raises."""
 
@@ -47,6 +51,14 @@ class Missing(StorageError):
 
 class Stale(StorageError):
     """Replace or remove with another revision than the stored one."""
+
+
+class TooLarge(StorageError):
+    """An object of more than :data:`OBJECT_LIMIT` bytes."""
+
+
+class NotRecorded(StorageError):
+    """A change that could not be recorded, and has not been made."""
 
 
 class Gone(StorageError):
@@ -246,6 +258,7 @@ class Store:
         self._tables: dict[tuple[str, str], _Table] = {}
         self._logs: dict[tuple[str, str], _Log] = {}
         self._listeners: list[asyncio.Event] = []
+        self._record: Callable[[Stored, bool], None] = lambda _stored, _gone: None
 
     def get(self, key: Key) -> Stored | None:
         """The present revision, or None."""
@@ -266,7 +279,7 @@ class Store:
         return len(table.rows) if table else 0
 
     def create(self, key: Key, obj: Object) -> Stored:
-        """Add an object; raises :class:`Exists`."""
+        """Add an object; raises :class:`Exists` or :class:`TooLarge`."""
         if self.get(key) is not None:
             raise Exists(key)
         return self._write("ADDED", key, obj, None)
@@ -279,7 +292,7 @@ class Store:
     def remove(self, key: Key, expected: int | None = None) -> Stored:
         """Delete; the answer is the last state under the deletion's revision. Raises like :meth:`replace`."""
         old = self._present(key, expected)
-        gone = self._revise(key, old.object)
+        gone = self._revise(key, old.object, gone=True)
         self._tables[key[:2]].drop(key)
         self._publish(Event("DELETED", gone, old))
         old.compact()
@@ -304,29 +317,24 @@ class Store:
             log.wake()
         self._floor = self.revision
 
-    def snapshot(self) -> bytes:
-        """Everything that is stored, for :meth:`restore`."""
-        objects = [
-            {"group": stored.key.group, "plural": stored.key.plural, "object": orjson.Fragment(stored.encoded)}
-            for table in self._tables.values()
-            for stored in table.ordered()
-        ]
-        return orjson.dumps({"format": 1, "revision": self.revision, "objects": objects})
+    def record_with(self, record: Callable[[Stored, bool], None] | None) -> None:
+        """Have ``record`` called before each change is made: with the new revision, and whether it is a deletion.
 
-    def restore(self, snapshot: bytes) -> None:
-        """Replace everything by a snapshot. Raises :class:`StorageError`, having changed nothing."""
-        try:
-            document = orjson.loads(snapshot)
-            if document["format"] != 1:
-                raise StorageError(f"unknown snapshot format {document['format']!r}: made by another version")
-            revision = int(document["revision"])
-            rows = [_restored(entry) for entry in document["objects"]]
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StorageError(f"not a snapshot: {error}") from error
+        When it raises, the change is not made.
+        """
+        self._record = record or (lambda _stored, _gone: None)
+
+    def rows(self) -> Iterator[Stored]:
+        """Everything that is stored, kind by kind."""
+        for table in self._tables.values():
+            yield from table.ordered()
+
+    def load(self, revision: int, rows: Iterable[Stored]) -> None:
+        """Replace everything by ``rows``, as of ``revision``; older watches end with :class:`Gone`."""
         self._tables = {}
         for stored in rows:
             self._tables.setdefault(stored.key[:2], _Table()).put(stored)
-        self.revision = max([revision, *(stored.revision for stored in rows)])
+        self.revision = revision
         self.compact()
 
     def _present(self, key: Key, expected: int | None) -> Stored:
@@ -337,10 +345,16 @@ class Store:
             raise Stale(key)
         return old
 
-    def _revise(self, key: Key, obj: Object) -> Stored:
-        self.revision += 1
-        metadata = {**obj.get("metadata", {}), "resourceVersion": str(self.revision)}
-        return Stored(key, {**obj, "metadata": metadata}, self.revision)
+    def _revise(self, key: Key, obj: Object, *, gone: bool = False) -> Stored:
+        """The next revision, recorded. Nothing has changed when it cannot be."""
+        revision = self.revision + 1
+        metadata = {**obj.get("metadata", {}), "resourceVersion": str(revision)}
+        stored = Stored(key, {**obj, "metadata": metadata}, revision)
+        if not gone and len(stored.encoded) > OBJECT_LIMIT:
+            raise TooLarge(key)
+        self._record(stored, gone)
+        self.revision = revision
+        return stored
 
     def _write(self, event: EventType, key: Key, obj: Object, old: Stored | None) -> Stored:
         stored = self._revise(key, obj)
@@ -360,10 +374,3 @@ class Store:
         if log is None:
             log = self._logs[place] = _Log(self._floor)
         return log
-
-
-def _restored(entry: dict[str, Any]) -> Stored:
-    obj = entry["object"]
-    metadata = obj["metadata"]
-    key = Key(entry["group"], entry["plural"], metadata.get("namespace", ""), metadata["name"])
-    return Stored(key, obj, int(metadata["resourceVersion"]))

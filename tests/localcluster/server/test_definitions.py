@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.api import crds, kinds
+from stromboli.localcluster import snapshots
 from stromboli.localcluster.assembling import new_registry
 from stromboli.localcluster.requests import WriteOptions
 from stromboli.localcluster.statuses import StatusError
@@ -86,7 +87,7 @@ async def test_definitions_in_a_restored_store_are_served() -> None:
     registry = await registry_with_widgets()
     await registry.create(WIDGETS, widget())
     store = Store()
-    store.restore(registry.store.snapshot())
+    snapshots.restore(store, snapshots.take(registry.store))
     assert (await new_registry(store).get(WIDGETS, "default", "w"))["spec"]["size"] == 1
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import kinds
+from stromboli.localcluster import snapshots
 from stromboli.localcluster.storage import Exists, Gone, Key, Missing, Stale, StorageError, Store
 
 
@@ -154,9 +155,9 @@ def test_a_snapshot_restores_objects_and_revision() -> None:
     store.create(Key.of(kinds.NODES, None, "n"), {"metadata": {"name": "n"}})
     store.remove(key("a"))
     other = Store()
-    other.restore(store.snapshot())
+    snapshots.restore(other, snapshots.take(store))
     assert other.revision == store.revision
-    assert other.snapshot() == store.snapshot()
+    assert snapshots.take(other) == snapshots.take(store)
     with pytest.raises(Gone):
         other.watch(kinds.NODES, since=store.revision - 1)
 
@@ -165,10 +166,10 @@ def test_a_snapshot_restores_objects_and_revision() -> None:
 def test_an_unreadable_snapshot_changes_nothing(content: bytes) -> None:
     store = Store()
     store.create(key("a"), obj("a"))
-    before = store.snapshot()
+    before = snapshots.take(store)
     with pytest.raises(StorageError):
-        store.restore(content)
-    assert store.snapshot() == before
+        snapshots.restore(store, content)
+    assert snapshots.take(store) == before
 
 
 def test_listeners_hear_of_every_write() -> None:

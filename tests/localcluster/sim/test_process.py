@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from stromboli.localcluster.__main__ import main
 
@@ -44,7 +49,8 @@ def test_it_says_when_it_is_ready_and_stops_when_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "replaced"])
 def test_a_data_directory_that_vanishes_ends_it_with_one_line(tmp_path: Path, again: bool) -> None:
-    data, state = tmp_path / "data", tmp_path / "state.json"
+    data = tmp_path / "data"
+    state = data / "state.json"
     with process(f"--data-dir={data}", f"--state-file={state}") as running:
         assert running.stdout is not None
         assert running.stdout.readline().startswith("ready: ")
@@ -59,6 +65,45 @@ def test_a_data_directory_that_vanishes_ends_it_with_one_line(tmp_path: Path, ag
     )
     assert (data.exists(), state.exists()) == (again, False)
     assert not again or (data / "ready").read_text() == "of somebody else"
+
+
+def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
+    data, state = tmp_path / "data", tmp_path / "state.json"
+    arguments = (f"--data-dir={data}", f"--state-file={state}")
+    with process(*arguments) as running:
+        caller = _Caller(running, data)
+        for number in range(20):
+            assert caller.send("POST", "", {"metadata": {"name": f"kept-{number}"}}) == 201
+        assert caller.send("DELETE", "/kept-0") == 200
+        running.kill()
+        assert running.wait(timeout=20) == -signal.SIGKILL
+    with process(*arguments) as running:
+        caller = _Caller(running, data)
+        assert caller.send("GET", "/kept-0") == 404
+        assert [caller.send("GET", f"/kept-{number}") for number in range(1, 20)] == [200] * 19
+
+
+class _Caller:
+    """Talks to the ConfigMaps in ``default`` of a process that has said it is ready."""
+
+    def __init__(self, running: subprocess.Popen[str], data: Path) -> None:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("ready: ")
+        config = yaml.safe_load((data / "kubeconfig").read_bytes())
+        self._url = f"{config['clusters'][0]['cluster']['server']}/api/v1/namespaces/default/configmaps"
+        self._headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+        self._tls = ssl.create_default_context(cafile=data / "ca.crt")
+
+    def send(self, method: str, path: str, body: object = None) -> int:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, data, self._headers, method=method)
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=self._tls) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
 
 
 def test_a_corrupt_state_file_is_one_line(tmp_path: Path) -> None:

@@ -54,8 +54,6 @@ class Heartbeats:
         self._registry = registry
         self._version = version
         self._now = now
-        self.renewals = 0
-        """Leases renewed so far: writes that change nothing worth keeping."""
 
     async def run(self) -> None:
         """Watch nodes and renew Leases; ends only by cancellation."""
@@ -129,7 +127,6 @@ class Heartbeats:
                 lease = present.object
                 spec = {**lease["spec"], "renewTime": micro_stamp(self._now())}
                 self._registry.store.replace(key, {**lease, "spec": spec})
-                self.renewals += 1
         except StorageError as error:
             log.warning("lease of node %s: %s", name, error)
 
