@@ -61,8 +61,9 @@ async def test_a_gang_that_is_admitted_but_finds_no_room_says_what_is_lacking(cl
     await cluster.create(JOBS, vcjob("tight", replicas=11, cpu="3", command="sleep 1"))
     group = await eventually(
         lambda: cluster.pod_group("tight"),
+        # While its pods still come the condition counts those that are there.
         lambda seen: any(
-            condition["type"] == "Unschedulable" and condition["status"] == "True"
+            condition["type"] == "Unschedulable" and "/11 tasks" in condition["message"]
             for condition in seen.get("status", {}).get("conditions", [])
         ),
     )
