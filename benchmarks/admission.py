@@ -25,7 +25,8 @@ import uvloop
 
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
-from stromboli.cli.stack import ADMISSIONS, answers, free_port
+from stromboli.cli.stack import ADMISSIONS, answers
+from stromboli.process.ports import free_port
 from stromboli.testing.apiserver import FakeApiServer
 
 Json = dict[str, Any]

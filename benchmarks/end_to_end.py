@@ -32,8 +32,9 @@ from benchmarks import calibrating, job_load, sampling
 from benchmarks.job_load import NAMESPACE, Json, Server, Spent, largest_mib
 from stromboli.api import kinds, names
 from stromboli.api.crds import custom_resource_definitions
-from stromboli.cli.stack import CONTROLLERS, SCHEDULER, Stack, StackOptions, free_port
+from stromboli.cli.stack import CONTROLLERS, SCHEDULER, Stack, StackOptions
 from stromboli.kube.client import Client
+from stromboli.process.ports import free_port
 from stromboli.telemetry.metrics import PREFIX
 
 NODES = 500

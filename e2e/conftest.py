@@ -16,8 +16,9 @@ import pytest_asyncio
 from e2e.cluster import Cluster, fresh_namespace
 from e2e.policies import PolicyFile
 from stromboli.api.kinds import NAMESPACES, PRIORITY_CLASSES, QUEUES
-from stromboli.cli.stack import SCHEDULER, Stack, StackOptions, free_port
+from stromboli.cli.stack import SCHEDULER, Stack, StackOptions
 from stromboli.kube.client import Client
+from stromboli.process.ports import free_port
 
 CHART_POLICY = Path(__file__).parents[1] / "charts" / "stromboli" / "config" / "volcano-scheduler.conf"
 OpenQueue = Callable[..., Awaitable[str]]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from e2e.realcluster.controlplane import HOST, PROGRAMS, START_SECONDS, ControlPlane
 from stromboli.api.kinds import NODES
-from stromboli.cli.stack import free_port
 from stromboli.kube.client import Client
 from stromboli.kube.errors import KubeError
 from stromboli.kube.json import JsonObject
+from stromboli.process.ports import free_port
 
 NEEDED = (*PROGRAMS, "kwok")
 NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}

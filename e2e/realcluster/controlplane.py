@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from e2e.realcluster.daemons import Daemon
-from stromboli.cli.stack import free_port
 from stromboli.kube.json import JsonObject
 from stromboli.localcluster import certificates
 from stromboli.localcluster.kubeconfig import write_kubeconfig
+from stromboli.process.ports import free_port
 
 HOST = "127.0.0.1"
 START_SECONDS = 300.0

@@ -19,10 +19,11 @@ from e2e.realcluster import kubeconfigs
 from e2e.realcluster.rendering import Release, account, container_arguments, container_environment, named, of_kind
 from stromboli.api import kinds
 from stromboli.api.kinds import Kind
-from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS, free_port
+from stromboli.cli.stack import CONTROLLERS, SCHEDULER, WEBHOOKS
 from stromboli.kube.client import Client, PatchType
 from stromboli.kube.errors import AlreadyExists, NotFound
 from stromboli.kube.json import JsonObject
+from stromboli.process.ports import free_port
 
 ESTABLISHED_SECONDS = 60.0
 GONE_SECONDS = 120.0

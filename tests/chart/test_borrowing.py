@@ -14,11 +14,11 @@ from e2e.realcluster.kubeconfigs import KubeconfigError
 from e2e.realcluster.reaching import NotReachable
 
 from stromboli.api import kinds
-from stromboli.cli.stack import free_port
 from stromboli.kube.client import Client
 from stromboli.kube.json import JsonObject
 from stromboli.localcluster.options import ClusterSettings
 from stromboli.localcluster.server import LocalCluster
+from stromboli.process.ports import free_port
 
 SIMULATED: JsonObject = {"metadata": {"name": "node-0", "annotations": {"kwok.x-k8s.io/node": "fake"}}}
 REAL: JsonObject = {"metadata": {"name": "worker"}}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
-from socket import socket
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 
@@ -14,14 +13,9 @@ from stromboli.controllers.__main__ import serve
 from stromboli.controllers.options import PROGRAM, Options
 from stromboli.kube import json
 from stromboli.process import flags
+from stromboli.process.ports import free_port
 from tests.controllers.building import job
 from tests.controllers.stage import Stage, stage
-
-
-def free_port() -> int:
-    with closing(socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager

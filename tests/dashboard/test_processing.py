@@ -10,6 +10,7 @@ import pytest
 from stromboli.dashboard.__main__ import main, serve
 from stromboli.dashboard.options import PROGRAM, Options
 from stromboli.process import flags
+from stromboli.process.ports import free_port
 from stromboli.telemetry.listening import Address
 from stromboli.testing.apiserver import FakeApiServer
 from tests.dashboard.conftest import BY_NAME
@@ -36,18 +37,6 @@ def test_by_default_only_this_machine_reaches_the_page() -> None:
     assert Address.parse(options.listen_address).host == "127.0.0.1"
 
 
-def free_ports(count: int) -> list[int]:
-    import socket
-
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 async def ready(session: aiohttp.ClientSession, url: str) -> None:
     async with asyncio.timeout(20):
         while True:
@@ -61,7 +50,7 @@ async def ready(session: aiohttp.ClientSession, url: str) -> None:
 
 
 async def test_page_health_and_metrics_are_served(server: FakeApiServer) -> None:
-    page, health, metrics = (f"127.0.0.1:{port}" for port in free_ports(3))
+    page, health, metrics = (f"127.0.0.1:{port}" for port in (free_port() for _ in range(3)))
     options = Options(
         master=server.url,
         listen_address=page,

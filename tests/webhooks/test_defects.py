@@ -14,11 +14,12 @@ import aiohttp
 import pytest
 
 from stromboli.api import kinds
+from stromboli.process.ports import free_port
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.webhooks.context import Settings
 from stromboli.webhooks.processing import serve
 from tests.webhooks.building import cluster, container, decide, eventually, job, queue, task, template
-from tests.webhooks.test_processing import free_port, options
+from tests.webhooks.test_processing import options
 
 REGISTER = {
     "1.2: a path given twice crashes the process": "test_options.PATHS/a path given twice is served once",

@@ -18,6 +18,7 @@ import pytest
 
 from stromboli.api import kinds
 from stromboli.process import flags
+from stromboli.process.ports import free_port
 from stromboli.process.running import StartupError
 from stromboli.telemetry.listening import ListenError
 from stromboli.testing.apiserver import FakeApiServer
@@ -25,12 +26,6 @@ from stromboli.webhooks.endpoints import BY_PATH
 from stromboli.webhooks.options import Options
 from stromboli.webhooks.processing import PROGRAM, serve
 from tests.webhooks.building import eventually, job, queue, request, review
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def options(api: FakeApiServer, port: int, *more: str) -> Options:

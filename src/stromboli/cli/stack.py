@@ -8,12 +8,9 @@ their own process ids.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import random
 import signal
-import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +20,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from stromboli.localcluster.datadirectory import holder
+from stromboli.process.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
-_PORTS = (12_000, 32_000)
 CLUSTER, WEBHOOKS, CONTROLLERS, SCHEDULER = "localcluster", "webhooks", "controllers", "scheduler"
 DASHBOARD = "dashboard"
 PROCESSES = (WEBHOOKS, CONTROLLERS, SCHEDULER)
@@ -280,19 +277,6 @@ def announces(ready: Path, pid: int) -> bool:
         return bool(json.loads(ready.read_bytes()).get("pid") == pid)
     except (OSError, ValueError):
         return False
-
-
-def free_port() -> int:
-    """A TCP port on loopback that is free now.
-
-    Not one of those that systems give to outgoing connections (from 32768 or 49152 upwards): between this look and the
-    start of who will listen there, some connection would take it now and then.
-    """
-    while True:
-        port = random.randrange(*_PORTS)
-        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 async def answers(url: str) -> bool:
