@@ -25,7 +25,7 @@ from stromboli.kube.errors import AlreadyExists, NotFound
 from stromboli.kube.json import JsonObject
 from stromboli.process.ports import free_port
 
-ESTABLISHED_SECONDS = 60.0
+ESTABLISHED_SECONDS = 180.0
 GONE_SECONDS = 120.0
 TOKEN_SECONDS = 6 * 3600
 OBJECTS = (
