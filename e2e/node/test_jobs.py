@@ -9,6 +9,7 @@ import pytest
 
 from e2e.cluster import COMPLETE, Cluster, Json, eventually
 from e2e.node.kubectl import Kubectl
+from e2e.node.roles import share
 from e2e.node.workloads import Workloads
 from e2e.realnode.surroundings import Surroundings
 from stromboli.api.kinds import JOBS
@@ -90,10 +91,7 @@ async def test_a_job_that_fails_once_is_restarted_and_completes(
     job = workloads.job(
         "job", replicas=1, command=second_attempt_passes, policies=[restart], task_policies=[COMPLETE], maxRetry=3
     )
-    spec = job["spec"]["tasks"][0]["template"]["spec"]
-    spec["volumes"] = [{"name": "notes", "hostPath": {"path": str(tmp_path), "type": "Directory"}}]
-    spec["containers"][0]["volumeMounts"] = [{"name": "notes", "mountPath": "/notes"}]
-    await cluster.create(JOBS, job)
+    await cluster.create(JOBS, share(job, tmp_path))
 
     done = await cluster.phase_is("job", "Completed")
     assert done["status"]["retryCount"] == 1
