@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from stromboli.cli import stack
 from stromboli.cli.stack import CLUSTER, Stack, StackError, StackOptions, announces
 
 LEFT = "a line of an earlier run"
@@ -88,3 +89,17 @@ async def test_what_has_ended_is_started_again_and_the_rest_is_left(tmp_path: Pa
         assert await stack.revive() == [CLUSTER]
         assert stack.parts[CLUSTER].process.pid != first.process.pid
         stack.check()
+
+
+async def test_a_start_that_takes_long_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack, "REMINDER_SECONDS", 0.0)
+    monkeypatch.setattr(stack, "READY_SECONDS", 0.0)
+    told: list[str] = []
+    with pytest.raises(StackError) as failed:
+        async with Stack(options(tmp_path), progress=told.append):
+            raise AssertionError("started")
+    waited = f"its file {tmp_path / 'ready'}"
+    assert str(failed.value).startswith(f"localcluster was not ready after 0 s (waited for {waited})")
+    monkeypatch.setattr(stack, "READY_SECONDS", 150.0)
+    async with Stack(options(tmp_path), progress=told.append):
+        assert f"still waiting for localcluster to be ready ({waited})" in told

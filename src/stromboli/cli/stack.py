@@ -25,7 +25,9 @@ from stromboli.process.ports import free_port
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-READY_SECONDS = 60.0
+READY_SECONDS = 150.0
+"""How long one part may take to be ready: a busy machine needs minutes for what otherwise takes seconds."""
+REMINDER_SECONDS = 15.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 CLUSTER, WEBHOOKS, CONTROLLERS, SCHEDULER = "localcluster", "webhooks", "controllers", "scheduler"
@@ -142,7 +144,8 @@ class Stack:
             *options.cluster_arguments,
         ]
         part = await self._spawn(CLUSTER, arguments)
-        await self._until(part, lambda: announces(options.directory / "ready", part.process.pid))
+        ready = options.directory / "ready"
+        await self._until(part, lambda: announces(ready, part.process.pid), f"its file {ready}")
 
     async def start(self, name: str) -> None:
         """Start one of the three processes, or the dashboard, and wait until it says it is ready."""
@@ -150,7 +153,7 @@ class Stack:
         arguments = self.options.process_arguments.get(name) or self._arguments(name)
         part = await self._spawn(name, [*self._common(health), *arguments])
         part.health = f"http{'s' if name == WEBHOOKS else ''}://127.0.0.1:{health}/readyz"
-        await self._until(part, lambda: answers(part.health or ""))
+        await self._until(part, lambda: answers(part.health or ""), part.health)
 
     async def revive(self) -> list[str]:
         """Start again what has ended by itself, as a supervisor does (a leader that loses its lease must end)."""
@@ -241,18 +244,24 @@ class Stack:
         part = self.parts[name] = Part(name, process, path, log_start=log_start)
         return part
 
-    async def _until(self, part: Part, condition: Callable[[], object]) -> None:
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                while True:
-                    outcome = condition()
-                    if await outcome if asyncio.iscoroutine(outcome) else outcome:
-                        return
-                    if not part.alive:
-                        raise StackError(self._obituary(part))
-                    await asyncio.sleep(POLL_SECONDS)
-        except TimeoutError as error:
-            raise StackError(f"{part.name} was not ready after {READY_SECONDS:.0f} s\n{self._where(part)}") from error
+    async def _until(self, part: Part, condition: Callable[[], object], what: str) -> None:
+        """Wait until ``condition`` holds; says now and then that it is ``what`` that is waited for."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        reminder = started + REMINDER_SECONDS
+        while True:
+            outcome = condition()
+            if await outcome if asyncio.iscoroutine(outcome) else outcome:
+                return
+            if not part.alive:
+                raise StackError(self._obituary(part))
+            if loop.time() >= started + READY_SECONDS:
+                text = f"{part.name} was not ready after {READY_SECONDS:.0f} s (waited for {what})"
+                raise StackError(f"{text}\n{self._where(part)}")
+            if loop.time() >= reminder:
+                reminder = loop.time() + REMINDER_SECONDS
+                self._progress(f"still waiting for {part.name} to be ready ({what})")
+            await asyncio.sleep(POLL_SECONDS)
 
     def _obituary(self, part: Part) -> str:
         return f"{part.name} ended with exit code {part.process.returncode}\n{self._where(part)}"

@@ -7,7 +7,7 @@ assembled cluster plugs in its own. The order of a write is fixed: decode, defau
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -115,7 +115,7 @@ class SubresourceRequest:
 class Answer:
     """What a handler answers: an object, or a stream of bytes (logs)."""
 
-    body: Object | AsyncIterator[bytes]
+    body: Object | AsyncGenerator[bytes, None]
     code: int = 200
     content_type: str = "application/json"
 

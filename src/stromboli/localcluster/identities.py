@@ -49,12 +49,15 @@ def check_preconditions(kind: Kind, present: Object, uid: str | None, version: s
 
 
 def check_deletion_preconditions(kind: Kind, present: Object, uid: str | None, version: str | None) -> None:
-    """Like :func:`check_preconditions`, in the words that a deletion uses."""
-    check_preconditions(kind, present, uid, None)
+    """Like :func:`check_preconditions`, in the words that a deletion uses (which names the kind, not the resource)."""
     metadata = present["metadata"]
-    if version and version != metadata["resourceVersion"]:
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {version}, "
-            f"ResourceVersion in object meta: {metadata['resourceVersion']}"
+    named = Kind(kind.group, kind.version, kind.kind, kind.kind)
+    if uid and uid != metadata["uid"]:
+        why = f"the UID in the precondition ({uid}) does not match the UID in record ({metadata['uid']})"
+        raise statuses.conflict(
+            named, metadata["name"], f"{why}. The object might have been deleted and then recreated"
         )
-        raise statuses.conflict(kind, metadata["name"], why)
+    if version and version != metadata["resourceVersion"]:
+        found = metadata["resourceVersion"]
+        why = f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record"
+        raise statuses.conflict(named, metadata["name"], f"{why} ({found}). The object might have been modified")

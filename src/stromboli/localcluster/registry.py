@@ -14,7 +14,8 @@ Extension points are attributes set once at assembly: ``admission``, ``strategie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from stromboli.api import kinds
@@ -34,7 +35,7 @@ from stromboli.localcluster.requests import (
 )
 from stromboli.localcluster.schemas.structure import ANYTHING
 from stromboli.localcluster.selecting import Selection
-from stromboli.localcluster.storage import Exists, Gone, Key, Missing, Object, Stale, Store, Stored, Watch
+from stromboli.localcluster.storage import Exists, Gone, Key, Missing, Object, Stale, Store, Stored, TooLarge, Watch
 
 ATTEMPTS = 8
 """Tries of a write without resourceVersion before a conflict is reported after all."""
@@ -144,7 +145,8 @@ class Registry:
             if self.store.get(key) is not None:
                 raise Exists(key)
             return new
-        return self._followed(served, self.store.create(key, new).object)
+        with _within_limits():
+            return self._followed(served, self.store.create(key, new).object)
 
     async def update(
         self,
@@ -288,7 +290,8 @@ class Registry:
             return {**new, "metadata": {**new["metadata"], "resourceVersion": gone["metadata"]["resourceVersion"]}}
         if new == present:
             return present
-        return self._followed(served, self.store.replace(old.key, new, old.revision).object)
+        with _within_limits():
+            return self._followed(served, self.store.replace(old.key, new, old.revision).object)
 
     # Deleting
 
@@ -426,6 +429,14 @@ class Registry:
         )
         await self.admission.mutate(request)
         await self.admission.validate(request)
+
+
+@contextmanager
+def _within_limits() -> Iterator[None]:
+    try:
+        yield
+    except TooLarge as error:
+        raise statuses.StatusError(500, "", "etcdserver: request is too large") from error
 
 
 def _admission_request(

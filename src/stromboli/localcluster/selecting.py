@@ -8,6 +8,7 @@ from stromboli.api import selectors
 from stromboli.localcluster import statuses
 from stromboli.localcluster.catalog import ServedKind
 from stromboli.localcluster.storage import Object
+from stromboli.localcluster.validation import metadata
 
 _FALSE_WHEN_ABSENT = ("spec.unschedulable", "spec.hostNetwork")
 _RENAMED = {"source": "source.component"}
@@ -43,13 +44,34 @@ def selection(served: ServedKind, label_selector: str = "", field_selector: str 
         return None
     try:
         labels = selectors.LabelSelector.parse(label_selector)
-        fields = selectors.parse_field_selector(field_selector)
     except selectors.BadSelector as error:
         raise statuses.bad_request(f"unable to parse requirement: {error}") from error
+    for requirement in labels.requirements:
+        _check_requirement(requirement)
+    try:
+        fields = selectors.parse_field_selector(field_selector)
+    except selectors.BadSelector as error:
+        raise statuses.bad_request(f"invalid selector: '{field_selector}'; {error}") from error
     for term in fields.requirements:
         if not _is_selectable(served, term.path):
-            raise statuses.bad_request(f"field label not supported: {term.path}")
+            raise statuses.bad_request(_unknown_field(served, term.path))
     return Selection(labels, fields)
+
+
+def _check_requirement(requirement: selectors.Requirement) -> None:
+    """400 for a key or a value that no label can have."""
+    for problem in metadata.qualified_problems(requirement.key):
+        raise statuses.bad_request(f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": {problem}')
+    for index, value in enumerate(requirement.values):
+        for problem in metadata.value_problems(value):
+            place = f'values[{index}][{requirement.key}]: Invalid value: "{value}"'
+            raise statuses.bad_request(f"unable to parse requirement: {place}: {problem}")
+
+
+def _unknown_field(served: ServedKind, path: str) -> str:
+    if served.selectable or served.is_custom:
+        return f"field label not supported: {path}"
+    return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def _is_selectable(served: ServedKind, path: str) -> bool:

@@ -33,6 +33,7 @@ from stromboli.localcluster.certificates import Credentials, load_or_make, write
 from stromboli.localcluster.controllers.deployments import DeploymentController
 from stromboli.localcluster.controllers.disruptions import DisruptionController
 from stromboli.localcluster.controllers.endpoints import EndpointsController
+from stromboli.localcluster.controllers.events import EventController
 from stromboli.localcluster.controllers.garbage import GarbageCollector
 from stromboli.localcluster.controllers.jobs import BatchJobController
 from stromboli.localcluster.controllers.namespaces import NamespaceController
@@ -211,6 +212,7 @@ class LocalCluster:
     def _controllers(self) -> Iterator[Controller]:
         registry = self.registry
         yield NamespaceController(registry, self.credentials.ca.certificate.decode())
+        yield EventController(registry)
         if self.settings.default_scheduler:
             yield DefaultScheduler(registry)
         if self.settings.controllers:

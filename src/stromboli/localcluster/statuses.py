@@ -46,6 +46,7 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.details = dict(details or {})
+        self._writes_details = details is not None or retry_after is not None
         if retry_after is not None:
             self.details["retryAfterSeconds"] = retry_after
         self.retry_after = retry_after
@@ -56,7 +57,7 @@ class StatusError(Exception):
         status["message"] = self.message
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        if self.details or self._writes_details:
             status["details"] = self.details
         status["code"] = self.code
         return status

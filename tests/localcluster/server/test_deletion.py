@@ -103,7 +103,7 @@ async def test_a_later_policy_replaces_an_earlier_one() -> None:
 async def test_preconditions_protect_another_incarnation_and_revision() -> None:
     registry = await with_pod()
     for options in ({"uid": "other"}, {"resource_version": "1"}):
-        with pytest.raises(StatusError, match="Precondition failed") as refused:
+        with pytest.raises(StatusError, match="on Pod .p.: the (UID|ResourceVersion) in the") as refused:
             await delete(registry, **options)
         assert refused.value.code == 409
     assert len(registry.store.list(kinds.PODS)) == 1

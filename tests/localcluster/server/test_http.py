@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import io
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import aiohttp
@@ -23,6 +23,7 @@ from stromboli.localcluster.http import streaming, watching
 from stromboli.localcluster.http.app import create_app
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.requests import DeleteOptions
+from stromboli.localcluster.subresources import logs
 from tests.localcluster.server.measure import serving
 from tests.localcluster.server.objects import WIDGETS, deployment, pod, registry_with_widgets, widget
 
@@ -455,7 +456,7 @@ async def test_a_client_that_hangs_up_is_not_worth_a_word(
     left, noticed = asyncio.Event(), asyncio.Event()
     monkeypatch.setattr(streaming, "tell_left", lambda *_: noticed.set())
 
-    async def chunks() -> AsyncIterator[bytes]:
+    async def chunks() -> AsyncGenerator[bytes, None]:
         yield b"first\n"
         await left.wait()
         while True:
@@ -474,6 +475,35 @@ async def test_a_client_that_hangs_up_is_not_worth_a_word(
         async with asyncio.timeout(10):
             await noticed.wait()
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_follower_that_leaves_a_silent_log_is_noticed(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)
+    ended = asyncio.Event()
+
+    class Watched(logs.Logs):
+        async def _stream(self, *arguments: Any) -> AsyncGenerator[bytes, None]:
+            try:
+                async for piece in super()._stream(*arguments):
+                    yield piece
+            finally:
+                ended.set()
+
+    await create_pods(registry, "a")
+    container = {"name": "main", "ready": True, "restartCount": 0, "image": "busybox:1", "imageID": ""}
+    state = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    running = {**registry.read(kinds.PODS, "default", "a").object, "status": {"containerStatuses": [container | state]}}
+    await registry.update(kinds.PODS, running, subresource="status")
+    registry.add_subresource(kinds.PODS, "log", Subresource(Watched(registry), kinds.PODS, ("get",)))
+    async with serving(registry) as address, aiohttp.ClientSession() as session:
+        response = await session.get(f"{address}{PODS}/a/log", params={"follow": "true"})
+        assert b"simulated container" in await response.content.readline()
+        assert not ended.is_set()
+        response.close()
+        async with asyncio.timeout(10):
+            await ended.wait()
 
 
 async def test_a_watch_from_a_forgotten_revision_is_gone(client: Client, registry: Registry) -> None:
@@ -538,7 +568,7 @@ async def test_requests_are_authenticated_and_authorized(registry: Registry) -> 
 async def test_subresource_handlers_answer_with_objects_and_streams(client: Client, registry: Registry) -> None:
     seen: list[SubresourceRequest] = []
 
-    async def chunks() -> AsyncIterator[bytes]:
+    async def chunks() -> AsyncGenerator[bytes, None]:
         yield b"one\n"
         yield b"two\n"
 
@@ -569,13 +599,17 @@ async def test_handled_kinds_are_created_but_not_stored(client: Client, registry
     assert (await get(client, review.path()))["code"] == 405
 
 
-async def test_a_handler_that_breaks_is_an_internal_error(client: Client, registry: Registry) -> None:
+async def test_a_handler_that_breaks_is_an_internal_error(
+    client: Client, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
     async def handler(request: SubresourceRequest) -> Answer:
         raise RuntimeError("boom")
 
     registry.add_subresource(kinds.PODS, "log", Subresource(handler, kinds.PODS, ("get",)))
     answer = await get(client, f"{PODS}/a/log")
     assert (answer["code"], answer["message"]) == (500, "Internal error occurred: RuntimeError: boom")
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert record.exc_info is not None and record.getMessage() == f"GET {PODS}/a/log failed"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/readyz/ping"])

@@ -163,7 +163,7 @@ def test_json_patch() -> None:
     [
         ([{"op": "remove", "path": "/missing"}], 422),
         ([{"op": "test", "path": "/a", "value": 2}], 422),
-        ([{"op": "jump", "path": "/a"}], 400),
+        ([{"op": "jump", "path": "/a"}], 422),
         (["nonsense"], 400),
         ([{"op": "replace", "path": "", "value": 1}], 400),
     ],

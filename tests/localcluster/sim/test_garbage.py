@@ -51,6 +51,19 @@ async def test_foreground_deletes_the_owner_last() -> None:
         assert order == ["bottom", "middle", "top"]
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+async def test_owners_in_a_circle_do_not_wait_for_each_other_for_ever(length: int) -> None:
+    async with simulation(garbage=True) as cluster:
+        ring = [await cluster.create(config_map(f"ring-{place}")) for place in range(length)]
+        for place, obj in enumerate(ring):
+            present = cluster.find(kinds.CONFIG_MAPS, f"ring-{place}")
+            assert present is not None
+            metadata = {**present["metadata"], "ownerReferences": [owner(ring[place - 1], blocks=True)]}
+            await cluster.registry.update(kinds.CONFIG_MAPS, {**obj, "metadata": metadata})
+        await delete(cluster, "ring-0", "Foreground")
+        await cluster.until(lambda: not names(cluster))
+
+
 async def test_foreground_waits_for_what_blocks_only() -> None:
     async with simulation(garbage=True) as cluster:
         top = await cluster.create(config_map("top"))

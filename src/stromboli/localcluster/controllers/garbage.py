@@ -2,6 +2,7 @@
 
 * Background: the owner is gone; dependents that have no other living owner are deleted.
 * Foreground: the owner waits (finalizer ``foregroundDeletion``) until dependents that block it are gone.
+  Owners in a circle do not wait for each other: the reference that closes it no longer blocks.
 * Orphan: the owner waits (finalizer ``orphan``) until its references are taken out of its dependents.
 
 Owners are known by UID. A reference to an owner that never existed, or exists under another UID, counts as a dead one;
@@ -173,6 +174,8 @@ class GarbageCollector:
                 gone = {reference["uid"] for reference in [*dead, *waiting]}
                 await self._drop_references(item, obj, gone)
         elif waiting and self._dependents.get(item.uid):
+            if any(self._deletes_dependents(one) for one in self._dependents[item.uid]):
+                await self._unblock(item, obj)  # a circle: each would wait for the other
             await self._delete(item, "Foreground")
         elif dead or waiting:
             await self._delete(item, _own_policy(obj))
@@ -199,7 +202,7 @@ class GarbageCollector:
     async def _delete_dependents(self, item: Item) -> None:
         """Send the dependents away; let the owner go once none of those is left that block it."""
         blocked = False
-        for dependent in list(self._dependents.get(item.uid, ())):
+        for dependent in self._dependents.get(item.uid, set()) - {item}:  # who owns itself need not wait for itself
             stored = self._registry.store.get(Key.of(dependent.kind, dependent.namespace, dependent.name))
             if stored is None or stored.object["metadata"]["uid"] != dependent.uid:
                 continue
@@ -222,6 +225,20 @@ class GarbageCollector:
         if left:
             metadata["ownerReferences"] = left
         await self._registry.update(item.kind, {**obj, "metadata": metadata})
+
+    def _deletes_dependents(self, item: Item) -> bool:
+        stored = self._registry.store.get(Key.of(item.kind, item.namespace, item.name))
+        return stored is not None and _deletes_in_foreground(stored.object)
+
+    async def _unblock(self, item: Item, obj: Object) -> None:
+        """Have owners no longer wait for this dependent, and look at them again."""
+        references = obj["metadata"]["ownerReferences"]
+        freed = [{**one, "blockOwnerDeletion": False} if one.get("blockOwnerDeletion") else one for one in references]
+        await self._registry.update(item.kind, {**obj, "metadata": {**obj["metadata"], "ownerReferences": freed}})
+        for reference in references:
+            owner = self._waiting.get(reference["uid"])
+            if owner is not None:
+                self._queue.add(owner)
 
     async def _release(self, item: Item, finalizer: str) -> None:
         stored = self._registry.store.get(Key.of(item.kind, item.namespace, item.name))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 import yaml
+from multidict import MultiMapping
 
 from stromboli.api.kinds import Kind
 from stromboli.api.manifests import ManifestLoader
 from stromboli.localcluster import statuses
+from stromboli.localcluster.http import queries
 from stromboli.localcluster.patching.patches import ApplyPatch, JsonPatch, MergePatch, Patch, StrategicPatch
 from stromboli.localcluster.protobuf import decoding as protobuf
 from stromboli.localcluster.requests import DeleteOptions, FieldValidation, Propagation, WriteOptions
-from stromboli.localcluster.statuses import StatusError
+from stromboli.localcluster.statuses import Cause, StatusError
 from stromboli.localcluster.storage import Object
 
 JSON_PATCH = "application/json-patch+json"
@@ -32,6 +34,10 @@ _JSON_TYPES = (
     STRATEGIC_PATCH,
 )
 LIMIT = 3 * 1024 * 1024
+"""Bytes of a request's body."""
+
+_OPERATIONS = 10_000
+_LONGEST_MANAGER = 128
 
 
 def parse(body: bytes, content_type: str) -> Any:
@@ -119,6 +125,9 @@ def parse_patch(body: bytes, content_type: str, *, is_custom: bool) -> Patch:
     if media_type == JSON_PATCH:
         if not isinstance(document, list):
             raise statuses.bad_request("error decoding patch: a JSON patch is a list of operations")
+        if len(document) > _OPERATIONS:
+            why = f"The allowed maximum operations in a JSON patch is {_OPERATIONS}, got {len(document)}"
+            raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
         return JsonPatch(document)
     if not isinstance(document, dict):
         raise statuses.bad_request("error decoding patch: the patch is not an object")
@@ -152,30 +161,53 @@ _TYPES: dict[type, str] = {
 }  # fmt: skip
 
 
-def write_options(query: Mapping[str, str], user_agent: str, base: WriteOptions) -> WriteOptions:
-    """Options of a write; ``base`` carries the user and the receiver of warnings."""
+def write_options(
+    query: MultiMapping[str], user_agent: str, base: WriteOptions, kind: str, *, applies: bool = False
+) -> WriteOptions:
+    """Options of a write; ``base`` carries the user and the receiver of warnings.
+
+    ``kind`` is what the API calls them: CreateOptions, UpdateOptions or PatchOptions. ``applies`` tells server-side
+    apply from other patches. 422 for what cannot be.
+    """
     validation = query.get("fieldValidation", "")
+    causes = [*_dry_run_causes(query.getall("dryRun", [])), *_manager_causes(query.get("fieldManager", ""))]
     if validation not in _FIELD_VALIDATION:
-        raise _unsupported("fieldValidation", validation, ["Ignore", "Strict", "Warn"])
+        causes.append(queries.unsupported("fieldValidation", f'"{validation}"', "", "Ignore", "Strict", "Warn"))
+    if "force" in query and kind == "PatchOptions" and not applies:
+        causes.append(queries.forbidden("force", "may not be specified for non-apply patch"))
+    if causes:
+        raise queries.invalid_options(kind, *causes)
     return WriteOptions(
         user=base.user,
-        dry_run=is_dry_run(query),
+        dry_run="dryRun" in query,
         field_manager=query.get("fieldManager") or user_agent.partition("/")[0][:128] or "unknown",
         field_validation=_FIELD_VALIDATION[validation],
-        force=query.get("force", "") in ("true", "1"),
+        force=queries.flag(query, "force"),
         warn=base.warn,
     )
 
 
-def is_dry_run(query: Mapping[str, str]) -> bool:
-    """Whether ``dryRun=All`` is asked for; 422 for other values."""
-    value = query.get("dryRun", "")
-    if value not in ("", "All"):
-        raise _unsupported("dryRun", value, ["All"])
-    return value == "All"
+def is_dry_run(query: MultiMapping[str], kind: str) -> bool:
+    """Whether ``dryRun=All`` is asked for; 422 about options of ``kind`` for other values."""
+    causes = _dry_run_causes(query.getall("dryRun", []))
+    if causes:
+        raise queries.invalid_options(kind, *causes)
+    return "dryRun" in query
 
 
-def delete_options(query: Mapping[str, str], body: Object | None, base: WriteOptions) -> DeleteOptions:
+def _dry_run_causes(values: Sequence[str]) -> list[Cause]:
+    if all(value == "All" for value in values):
+        return []
+    return [queries.unsupported("dryRun", orjson.dumps(list(values)).decode(), "All")]
+
+
+def _manager_causes(manager: str) -> list[Cause]:
+    if len(manager.encode()) <= _LONGEST_MANAGER:
+        return []
+    return [Cause("FieldValueTooLong", "fieldManager", f"Too long: may not be more than {_LONGEST_MANAGER} bytes")]
+
+
+def delete_options(query: MultiMapping[str], body: Object | None, base: WriteOptions) -> DeleteOptions:
     """Options of a deletion; the body's win over the query's. 400 for members of a wrong type."""
     found = dict(body or {})
     _check_types(found, _DELETE_OPTIONS)
@@ -183,16 +215,22 @@ def delete_options(query: Mapping[str, str], body: Object | None, base: WriteOpt
     if "propagationPolicy" not in found and query.get("propagationPolicy"):
         found["propagationPolicy"] = query["propagationPolicy"]
     if found.get("gracePeriodSeconds") is None and query.get("gracePeriodSeconds"):
-        found["gracePeriodSeconds"] = _integer("gracePeriodSeconds", query["gracePeriodSeconds"])
+        found["gracePeriodSeconds"] = queries.integer(query, "gracePeriodSeconds")
     policy = found.get("propagationPolicy")
+    if found.get("orphanDependents") is None and "orphanDependents" in query:
+        found["orphanDependents"] = queries.flag(query, "orphanDependents")
+    if policy is not None and found.get("orphanDependents") is not None:
+        why = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        raise queries.invalid_options("DeleteOptions", Cause("FieldValueInvalid", "propagationPolicy", why))
     if policy is None and found.get("orphanDependents") is not None:
         policy = "Orphan" if found["orphanDependents"] else "Background"
     if policy is not None and policy not in _PROPAGATION:
-        raise _unsupported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"])
+        cause = queries.unsupported("propagationPolicy", f'"{policy}"', "Foreground", "Background", "Orphan", "nil")
+        raise queries.invalid_options("DeleteOptions", cause)
     preconditions = found.get("preconditions") or {}
     return DeleteOptions(
         user=base.user,
-        dry_run=is_dry_run(query) or "All" in (found.get("dryRun") or ()),
+        dry_run=is_dry_run(query, "DeleteOptions") or "All" in (found.get("dryRun") or ()),
         propagation=_PROPAGATION[policy] if policy else None,
         grace_period=found.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
@@ -214,22 +252,3 @@ def _is_of(value: object, wanted: type) -> bool:
     if isinstance(value, list):
         return wanted is list and all(isinstance(one, str) for one in value)
     return type(value) is wanted  # not isinstance: a boolean is no integer here
-
-
-def _integer(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise statuses.bad_request(f'{name}: Invalid value: "{text}": must be an integer') from error
-
-
-def integer(query: Mapping[str, str], name: str) -> int:
-    """A number in the query; 0 when it is not there, 400 when it is none."""
-    return _integer(name, query[name]) if query.get(name) else 0
-
-
-def _unsupported(field: str, value: str, allowed: list[str]) -> StatusError:
-    listed = ", ".join(f'"{one}"' for one in allowed)
-    message = f'{field}: Unsupported value: "{value}": supported values: {listed}'
-    cause = {"reason": "FieldValueNotSupported", "message": message.partition(": ")[2], "field": field}
-    return StatusError(422, "Invalid", f' "" is invalid: {message}', details={"causes": [cause]})

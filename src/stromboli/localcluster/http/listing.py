@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import orjson
 
 from stromboli.localcluster import statuses
-from stromboli.localcluster.http.bodies import integer
+from stromboli.localcluster.http import queries
 from stromboli.localcluster.requests import Listing
 from stromboli.localcluster.statuses import StatusError
 
@@ -22,7 +22,7 @@ def page(listing: Listing, query: Mapping[str, str]) -> Listing:
     revision, items = listing.revision, listing.items
     if query.get("continue"):
         revision = _parse(query["continue"])[0]
-    limit = integer(query, "limit")
+    limit = queries.integer(query, "limit")
     if limit <= 0 or len(items) <= limit:
         return Listing(items, revision)
     last = items[limit - 1].key
@@ -41,15 +41,13 @@ def _parse(token: str) -> tuple[int, tuple[str, str]]:
         namespace, name = document["start"]
         return int(document["rv"]), (str(namespace), str(name))
     except (binascii.Error, ValueError, KeyError, TypeError) as error:
-        raise statuses.bad_request(f"continue key is not valid: {error}") from error
+        raise statuses.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
 
 def check_revision(query: Mapping[str, str], present: int) -> None:
     """Refuse revisions that a list cannot show: the future (504), and for an exact match the past (410)."""
-    wanted = revision_of(query)
+    wanted = queries.list_revision(query)
     match = query.get("resourceVersionMatch", "")
-    if match and match not in ("Exact", "NotOlderThan"):
-        raise statuses.bad_request(f"resourceVersionMatch: Unsupported value: {match!r}: Exact or NotOlderThan")
     if wanted > present:
         raise too_large(wanted, present)
     if match == "Exact" and wanted != present:
@@ -63,11 +61,3 @@ def too_large(wanted: int, present: int) -> StatusError:
     return StatusError(
         504, "Timeout", f"Timeout: {message}", details={"retryAfterSeconds": 1, "causes": causes}, retry_after=1
     )
-
-
-def revision_of(query: Mapping[str, str]) -> int:
-    """``resourceVersion`` as a number; 0 when it is not given."""
-    text = query.get("resourceVersion", "")
-    if text and not text.isdigit():
-        raise statuses.bad_request(f'resourceVersion: Invalid value: "{text}": must be an integer')
-    return int(text or 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import orjson
@@ -12,7 +13,7 @@ from stromboli.api import kinds
 from stromboli.localcluster import clock, scaling, statuses
 from stromboli.localcluster.catalog import ServedKind
 from stromboli.localcluster.extending import Answer, Attributes, Subresource, SubresourceRequest, User
-from stromboli.localcluster.http import answers, bodies, listing, streaming, watching
+from stromboli.localcluster.http import answers, bodies, listing, queries, streaming, watching
 from stromboli.localcluster.http.negotiating import Answering, negotiate
 from stromboli.localcluster.http.paths import Target
 from stromboli.localcluster.patching.patches import ApplyPatch
@@ -47,7 +48,7 @@ def verb_of(method: str, target: Target, *, watches: bool) -> str:
 
 def is_watch(request: web.Request) -> bool:
     """Whether a GET asks for changes rather than for a list."""
-    return request.query.get("watch") in ("true", "1")
+    return queries.flag(request.query, "watch")
 
 
 def attributes_of(target: Target, verb: str) -> Attributes:
@@ -78,11 +79,14 @@ class Call:
     def options(self) -> WriteOptions:
         """Options of a write."""
         agent = self.request.headers.get("User-Agent", "")
-        return bodies.write_options(self.request.query, agent, self.base)
+        applies = self.request.headers.get("Content-Type", "").startswith(bodies.APPLY_PATCH)
+        kind = f"{self.verb.capitalize()}Options"
+        return bodies.write_options(self.request.query, agent, self.base, kind, applies=applies)
 
     def selection(self) -> Selection | None:
-        """What the query selects."""
+        """What the query selects. 400 and 422 for options of lists that cannot be."""
         query = self.request.query
+        queries.check_list(query, watches=self.verb == "watch")
         return selection(self.served, query.get("labelSelector", ""), query.get("fieldSelector", ""))
 
     async def document(self) -> Object:
@@ -112,9 +116,17 @@ async def serve(request: web.Request, registry: Registry, target: Target, user: 
         return await _handle(call, handled)
     if target.subresource:
         return await _subresource(call)
-    if verb not in served.verbs or (verb == "create" and target.name):
+    if verb not in served.verbs or not _is_placed(verb, target, served):
         raise statuses.method_not_allowed()
     return await _BY_VERB[verb](call)
+
+
+def _is_placed(verb: str, target: Target, served: ServedKind) -> bool:
+    """Whether a verb goes with a path: writes name their object but for creations, and their namespace."""
+    if verb in ("create", "update", "patch") and bool(target.name) is (verb == "create"):
+        return False
+    reads_all_namespaces = verb in ("list", "watch")
+    return bool(target.namespace) or not served.kind.namespaced or reads_all_namespaces
 
 
 def _handled(call: Call) -> Subresource | None:
@@ -139,7 +151,7 @@ async def _handle(call: Call, handled: Subresource) -> web.StreamResponse:
             body,
             call.request.query,
             call.base.user,
-            bodies.is_dry_run(call.request.query),
+            bodies.is_dry_run(call.request.query, f"{call.verb.capitalize()}Options"),
             call.base.warn,
         )  # fmt: skip
     )
@@ -152,12 +164,17 @@ async def _answer(call: Call, answer: Answer) -> web.StreamResponse:
     chunks = answer.body
     response = web.StreamResponse(status=answer.code, headers={"Content-Type": answer.content_type})
     response.enable_chunked_encoding()
-    return await streaming.written(call.request, response, lambda: _write_all(response, chunks))
+    return await streaming.written(call.request, response, lambda: _write_all(call.request, response, chunks))
 
 
-async def _write_all(response: web.StreamResponse, chunks: AsyncIterator[bytes]) -> None:
-    async for chunk in chunks:
-        await response.write(chunk)
+async def _write_all(request: web.Request, response: web.StreamResponse, chunks: AsyncGenerator[bytes, None]) -> None:
+    """Write what comes, until it ends or nobody reads it any more."""
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if streaming.has_left(request):
+                return
+            if chunk:
+                await response.write(chunk)
 
 
 async def _subresource(call: Call) -> web.StreamResponse:
@@ -196,14 +213,18 @@ async def _respond_table(call: Call, objects: list[Object], metadata: Object, co
 
 
 async def _get(call: Call) -> web.StreamResponse:
+    wanted, present = queries.revision(call.request.query), call.registry.store.revision
+    if wanted > present:
+        raise listing.too_large(wanted, present)
     stored = call.registry.read(call.served.kind, call.namespace, call.target.name)
     return await _respond(call, stored.object)
 
 
 async def _list(call: Call) -> web.StreamResponse:
     registry, kind = call.registry, call.served.kind
+    selection = call.selection()
     listing.check_revision(call.request.query, registry.store.revision)
-    found = await registry.list(kind, call.namespace, call.selection(), listing.start_of(call.request.query))
+    found = await registry.list(kind, call.namespace, selection, listing.start_of(call.request.query))
     page = listing.page(found, call.request.query)
     match call.answering.form:
         case "objects":

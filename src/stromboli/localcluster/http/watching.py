@@ -12,9 +12,8 @@ from aiohttp import web
 
 from stromboli.localcluster import clock, statuses
 from stromboli.localcluster.catalog import ServedKind
-from stromboli.localcluster.http import answers, streaming
-from stromboli.localcluster.http.bodies import integer
-from stromboli.localcluster.http.listing import revision_of, too_large
+from stromboli.localcluster.http import answers, queries, streaming
+from stromboli.localcluster.http.listing import too_large
 from stromboli.localcluster.http.negotiating import Answering
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.selecting import Selection
@@ -119,22 +118,17 @@ class Plan:
 
 
 def plan(registry: Registry, viewer: Viewer, namespace: str, query: Mapping[str, str]) -> Plan:
-    """Read a watch request. 410 is left to the stream; 422 and 504 are raised here."""
-    since = revision_of(query)
-    send_initial = query.get("sendInitialEvents") == "true"
-    bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
-    if "sendInitialEvents" in query and query.get("resourceVersionMatch") != "NotOlderThan":
-        message = (
-            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        )
-        raise statuses.StatusError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {message}')
+    """Read a watch request that :func:`queries.check_list` lets pass. 410 is left to the stream; 504 is raised here."""
+    since = queries.revision(query)
+    send_initial = queries.flag(query, "sendInitialEvents")
+    bookmarks = queries.flag(query, "allowWatchBookmarks")
     if since > registry.store.revision:
         raise too_large(since, registry.store.revision)
     kind = viewer.served.kind
-    from_scratch = send_initial or (since == 0 and query.get("sendInitialEvents") != "false")
+    from_scratch = send_initial or (since == 0 and "sendInitialEvents" not in query)
     initial = registry.store.list(kind, namespace) if from_scratch else []
     watch = registry.watch(kind, namespace, None if from_scratch or not since else since)
-    seconds = float(integer(query, "timeoutSeconds") or random.uniform(SHORTEST, 2 * SHORTEST))
+    seconds = float(queries.integer(query, "timeoutSeconds") or random.uniform(SHORTEST, 2 * SHORTEST))
     return Plan(watch, initial, send_initial and bookmarks, bookmarks, seconds)
 
 

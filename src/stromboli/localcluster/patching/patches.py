@@ -26,13 +26,13 @@ class JsonPatch:
 
     def apply(self, schema: Schema, present: Object) -> Object:
         """The patched object. 400 for what is no patch, 422 for operations that do not fit the object."""
+        if not all(isinstance(one, dict) for one in self.operations):
+            raise statuses.bad_request("error decoding patch: an operation of a JSON patch is an object")
         try:
             patched = jsonpatch.JsonPatch(list(self.operations)).apply(present)
-        except jsonpatch.InvalidJsonPatch as error:
-            raise statuses.bad_request(f"error decoding patch: {error}") from error
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-            message = f"the server rejected our request due to an error in our request: {error}"
-            raise statuses.StatusError(422, "Invalid", message) from error
+            message = "the server rejected our request due to an error in our request"
+            raise statuses.StatusError(422, "Invalid", message, details={}) from error
         if not isinstance(patched, dict):
             raise statuses.bad_request("the patched document is not an object")
         return patched

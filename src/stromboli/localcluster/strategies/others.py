@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import Any
 
 from stromboli.localcluster.schemas.validating import bad
@@ -12,6 +13,13 @@ from stromboli.localcluster.storage import Object
 from stromboli.localcluster.strategies.common import Plain, immutable, set_defaults, spec_of
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_LARGEST = 1024 * 1024
+"""Bytes in a ConfigMap or Secret."""
+
+_BAD_KEY = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -50,6 +58,8 @@ class Secrets(Plain):
             for key, text in (obj.get("data") or {}).items()
             if not _is_base64(text)
         ]
+        if sum(len(base64.b64decode(text)) for text in (obj.get("data") or {}).values() if _is_base64(text)) > _LARGEST:
+            causes.append(_too_long("data"))
         if old is not None:
             causes += immutable("type", obj.get("type"), old.get("type"))
             causes += _frozen(obj, old, "data")
@@ -65,10 +75,25 @@ def _is_base64(text: str) -> bool:
 
 
 class ConfigMaps(Plain):
-    """Nothing but the ``immutable`` flag."""
+    """At most 1 MiB under proper keys, and the ``immutable`` flag."""
 
     def validate(self, obj: Object, old: Object | None) -> list[Cause]:
-        return _frozen(obj, old, "data", "binaryData") if old is not None else []
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        causes = [*_key_causes("data", data), *_key_causes("binaryData", binary)]
+        causes += [bad(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
+        size = sum(len(text.encode()) for text in data.values())
+        size += sum(len(base64.b64decode(text)) for text in binary.values() if _is_base64(text))
+        if size > _LARGEST:
+            causes.append(_too_long("[]"))
+        return causes + (_frozen(obj, old, "data", "binaryData") if old is not None else [])
+
+
+def _key_causes(field: str, data: dict[str, Any]) -> list[Cause]:
+    return [bad(f"{field}[{key}]", key, _BAD_KEY) for key in data if not re.fullmatch("[-._a-zA-Z0-9]+", key)]
+
+
+def _too_long(field: str) -> Cause:
+    return Cause("FieldValueTooLong", field, f"Too long: may not be more than {_LARGEST} bytes")
 
 
 def _frozen(obj: Object, old: Object, *fields: str) -> list[Cause]:

@@ -6,8 +6,7 @@ what the container is. ``follow`` streams until the container ends.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 
 from stromboli.api import kinds
 from stromboli.localcluster import clock
@@ -16,6 +15,9 @@ from stromboli.localcluster.nodes.lifecycles import output
 from stromboli.localcluster.registry import Registry
 from stromboli.localcluster.statuses import StatusError, bad_request
 from stromboli.localcluster.storage import Gone, Key, Object
+
+LOOK_SECONDS = 0.25
+"""Between two looks whether a client that follows is still there."""
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
@@ -29,6 +31,8 @@ class Logs:
     async def __call__(self, request: SubresourceRequest) -> Answer:
         """The log of one container, as text."""
         query = request.query
+        for number in ("tailLines", "limitBytes", "sinceSeconds"):
+            _require_integer(query.get(number, ""))
         pod = self._registry.read(kinds.PODS, request.namespace, request.name).object
         container = chosen_container(pod, query.get("container", ""))
         previous = query.get("previous") in ("true", "1")
@@ -44,7 +48,8 @@ class Logs:
 
     async def _stream(
         self, request: SubresourceRequest, uid: str, container: str, text: bytes, follow: bool
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
+        """The text; an empty piece now and then while there is nothing new, for looking whether somebody reads on."""
         if text:
             yield text
         if not follow:
@@ -52,11 +57,10 @@ class Logs:
         watch = self._registry.watch(kinds.PODS, request.namespace)
         while self._runs(request.namespace, request.name, uid, container):
             try:
-                await watch.batch(timeout=30)
+                await watch.batch(timeout=LOOK_SECONDS)
             except Gone:
                 watch = self._registry.watch(kinds.PODS, request.namespace)
-            except asyncio.CancelledError:
-                raise
+            yield b""
 
     def _runs(self, namespace: str, name: str, uid: str, container: str) -> bool:
         stored = self._registry.store.get(Key.of(kinds.PODS, namespace, name))
@@ -64,6 +68,11 @@ class Logs:
             return False
         status = _status(stored.object, container)
         return "running" in (status.get("state") or {})
+
+
+def _require_integer(text: str) -> None:
+    if text and not text.removeprefix("-").isdecimal():
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
 
 
 def chosen_container(pod: Object, asked: str) -> str:

@@ -108,8 +108,13 @@ def label_causes(path: str, labels: dict[str, str]) -> Iterator[Cause]:
     for key, value in sorted(labels.items()):
         for problem in qualified_problems(key):
             yield bad(path, key, problem)
-        for problem in _format_problems(value or "", _VALUE, _BAD_VALUE, 63):
+        for problem in value_problems(value or ""):
             yield bad(path, value, problem)
+
+
+def value_problems(value: str) -> list[str]:
+    """Why a text is no value of a label."""
+    return _format_problems(value, _VALUE, _BAD_VALUE, 63)
 
 
 def qualified_problems(key: str) -> list[str]:

@@ -109,7 +109,7 @@ def refusal(name: str, status: Mapping[str, Any]) -> StatusError:
         text += " without explanation"
     code = int(status.get("code") or 0)
     reason = str(status.get("reason") or "")
-    return StatusError(code if code >= 400 else 400, reason, text, details=dict(status.get("details") or {}))
+    return StatusError(code if code >= 400 else 400, reason, text, details=status.get("details"))
 
 
 def _patch(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
