@@ -95,6 +95,17 @@ ANSWERS = {
     "of an old server": Given(
         b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", Answer(200, b"x", keep_alive=False)
     ),
+    "of an old server that keeps connections": Given(
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx", Answer(200, b"x")
+    ),
+    "with fields that say nothing": Given(HEAD + b"X:\r\nY: \r\nContent-Length: 4\r\n\r\nbody", Answer(201, b"body")),
+    "with a trailer that could be a head": Given(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nRetry-After: 7\r\nContent-Encoding: gzip\r\n\r\n",
+        Answer(201, b"x"),
+    ),
+    "after an interim one that names a file": Given(
+        b"HTTP/1.1 103 Early Hints\r\nRetry-After: 7\r\n\r\n" + HEAD + b"Content-Length: 1\r\n\r\nx", Answer(201, b"x")
+    ),
     "without a reason": Given(b"HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", Answer(200, b"x")),
 }  # fmt: skip
 
@@ -127,14 +138,16 @@ def test_a_body_without_a_length_goes_on_until_the_connection_ends() -> None:
     assert reader.end() == Answer(502, b"no such server", keep_alive=False)
 
 
-def test_what_follows_unasked_spoils_the_connection() -> None:
-    answer = AnswerReader().feed(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200")
+@pytest.mark.parametrize("more", [b"HTTP/1.1 200", b"H", b"\0", b"HTTP/1.1 204 No Content\r\n\r\n"])
+def test_what_follows_unasked_spoils_the_connection(more: bytes) -> None:
+    answer = AnswerReader().feed(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx" + more)
     assert answer == Answer(200, b"x", keep_alive=False)
 
 
 CUT = {
     "in the head": b"HTTP/1.1 200 OK\r\nContent-",
     "in the body": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
+    "after an interim answer": b"HTTP/1.1 100 Continue\r\n\r\n",
     "between chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
 }
 
@@ -151,10 +164,13 @@ def test_half_an_answer_is_none(raw: bytes) -> None:
 NONSENSE = {
     "TLS": b"\x15\x03\x01\x00\x02\x02\x16\r\n\r\n",
     "another protocol": b"HTTP/2 200 OK\r\n\r\n",
+    "another version": b"HTTP/2.0 200 OK\r\n\r\n",
     "no status": b"HTTP/1.1 OK\r\n\r\n",
     "an upgrade": b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
     "a field without a colon": b"HTTP/1.1 200 OK\r\nContent-Length\r\n\r\n",
     "a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    "a length of more digits than numbers have": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    "a length of a body in chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
     "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
     "an absurd length": b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
     "packed": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n",
@@ -162,7 +178,7 @@ NONSENSE = {
     "a chunk without a size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n",
     "a chunk of a size with a sign": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+1\r\nx\r\n",
     "a chunk that is longer than it says": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz\r\n",
-    "an absurd chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
+    "an absurd chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
     "an endless head": b"HTTP/1.1 200 OK\r\nX: " + b"x" * http1.MAX_HEAD_BYTES,
     "an endless line before a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     + b"1" * (http1.MAX_HEAD_BYTES + 1),
@@ -180,9 +196,41 @@ def test_memory_is_not_the_senders_to_fill(monkeypatch: pytest.MonkeyPatch) -> N
     for raw in (
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 11,
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"6\r\nxxxxxx\r\n" * 2,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n" + b"x" * 11,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n",
     ):
         with pytest.raises(BadAnswer, match="longer than"):
             AnswerReader().feed(raw)
+
+
+IN_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "fields": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 100),
+    "one field": (b"HTTP/1.1 200 OK\r\nX: ", b"y" * 1000),
+    "interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 40),
+    "words after the size of a chunk": (IN_CHUNKS + b"1;", b"y" * 1000),
+    "trailers": (IN_CHUNKS + b"0\r\n", b"X: y\r\n" * 100),
+}
+
+
+@pytest.mark.parametrize(("start", "more"), ENDLESS.values(), ids=ENDLESS.keys())
+def test_what_has_no_end_is_given_up(start: bytes, more: bytes) -> None:
+    reader = AnswerReader()
+    assert reader.feed(start) is None if start else reader.idle
+    fed = 0
+    with pytest.raises(BadAnswer, match="none of its body"):
+        while fed <= http1.MAX_HEAD_BYTES:
+            fed += len(more)
+            reader.feed(more)
+
+
+def test_a_body_may_come_in_more_chunk_lines_than_a_head_may_be_long() -> None:
+    reader = AnswerReader()
+    assert reader.feed(IN_CHUNKS) is None
+    number = http1.MAX_HEAD_BYTES
+    for _ in range(number // 64):
+        assert reader.feed(b"1\r\nx\r\n" * 64) is None
+    assert reader.feed(b"0\r\n\r\n") == Answer(200, b"x" * number)
 
 
 @given(st.binary(max_size=300))

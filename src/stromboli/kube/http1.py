@@ -1,20 +1,23 @@
 """HTTP/1.1 as bytes: requests into them, answers out of them, however the network cuts these (RFC 9112). Pure: no I/O.
 
-Made for short requests to API servers: of an answer the status, Retry-After and the whole body are kept; all other
-fields only decide where the body ends and whether the connection can be used again.
+Made for short requests to API servers: of an answer the status, Retry-After and the whole body are kept. Answers are
+parsed by httptools (llhttp); what stands here is what a parser of streams leaves to its user: one whole answer a
+request, limits of size, what was not asked for (another protocol, packed bodies), and bodies without an end of their
+own, for which httptools has no call.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
+from httptools import HttpParserError, HttpResponseParser
+
 MAX_HEAD_BYTES = 64 * 2**10
+"""More bytes than these, without one of a body among them, are no head, chunk line or trailer."""
 MAX_BODY_BYTES = 256 * 2**20
-_END_OF_HEAD = b"\r\n\r\n"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._:-]*")
 _LINE_BREAKS = re.compile(r"[\r\n\0]")
 
@@ -49,153 +52,105 @@ class Answer(NamedTuple):
     """Whether another request may follow on the connection."""
 
 
-@dataclass(slots=True)
-class _Head:
-    """What the status line and the header fields say, as far as it matters."""
-
-    status: int
-    keep_alive: bool
-    length: int | None = None
-    chunked: bool = False
-    retry_after: str | None = None
-
-
 class AnswerReader:
-    """Reads one answer after the other from a connection."""
+    """Reads one answer after the other from a connection. Of no use any more after BadAnswer."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._head: _Head | None = None
-        self._chunks: list[bytes] = []
+        self._parser = HttpResponseParser(self)
+        self._begin_answer()
+
+    def _begin_answer(self) -> None:
+        self._answer: Answer | None = None
+        self._started = False
+        self._outside = 0
+        self._pieces: list[bytes] = []
         self._size = 0
+        self._begin_head()
+
+    def _begin_head(self) -> None:
+        self._head_read = False
+        self._status = 0
+        self._framed = False
+        self._retry_after: str | None = None
+        self._keep_alive = False
 
     @property
     def idle(self) -> bool:
         """Whether nothing of an answer has come yet."""
-        return self._head is None and not self._buffer
+        return not self._started
 
     def feed(self, data: bytes) -> Answer | None:
         """Take in more bytes; the answer once it is complete. Raises BadAnswer."""
-        self._buffer += data
-        while self._head is None:
-            head = self._take_head()
-            if head is None:
-                return None
-            if head.status == 101:
-                raise BadAnswer("the server changes to another protocol unasked")
-            if head.status >= 200:  # below are interim answers
-                self._head = head
-        body = self._take_body(self._head)
-        return None if body is None else self._finish(self._head, body)
+        self._started = True
+        size = self._size
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            if self._answer is None:
+                raise BadAnswer(str(error.__context__ or f"the server does not speak HTTP/1.1: {error}")) from error
+            # What follows an answer without a request belongs to nothing.
+            self._answer = self._answer._replace(keep_alive=False)
+        if self._answer is None:
+            self._outside = self._outside + len(data) if self._size == size else 0
+            if self._outside > MAX_HEAD_BYTES:
+                raise BadAnswer(f"{self._outside} bytes of the answer are none of its body")
+            return None
+        answer = self._answer
+        self._begin_answer()
+        return answer
 
     def end(self) -> Answer:
         """The connection has ended: the answer, if it goes on until there. Raises BadAnswer if it is incomplete."""
-        head = self._head
-        if head is None or head.chunked or head.length is not None:
+        if not self._head_read or self._framed:
             raise BadAnswer("the connection ended in the middle of the answer")
-        return self._finish(head, self._take(len(self._buffer)))._replace(keep_alive=False)
+        return Answer(self._status, b"".join(self._pieces), self._retry_after, keep_alive=False)
 
-    def _finish(self, head: _Head, body: bytes) -> Answer:
-        # What follows an answer without a request belongs to nothing.
-        keep_alive = head.keep_alive and not self._buffer
-        self._head, self._chunks, self._size = None, [], 0
-        return Answer(head.status, body, head.retry_after, keep_alive)
+    # -- what the parser calls; what one of these raises ends its work ---------------------------------------------
 
-    def _take_head(self) -> _Head | None:
-        end = self._buffer.find(_END_OF_HEAD)
-        if end < 0 and len(self._buffer) <= MAX_HEAD_BYTES:
-            return None
-        if not 0 <= end <= MAX_HEAD_BYTES:
-            raise BadAnswer(f"the head of the answer is longer than {MAX_HEAD_BYTES} bytes")
-        head = _parse_head(bytes(self._buffer[:end]))
-        del self._buffer[: end + len(_END_OF_HEAD)]
-        return head
+    def on_message_begin(self) -> None:
+        """Refuse what comes after a whole answer."""
+        if self._answer is not None:
+            raise BadAnswer("bytes follow the answer unasked")
 
-    def _take_body(self, head: _Head) -> bytes | None:
-        """The body if it is there as a whole."""
-        if head.status in (204, 304):
-            return b""
-        if head.chunked:
-            return self._take_chunks()
-        if head.length is None:
-            _check_size(len(self._buffer))
-            return None
-        return self._take(head.length) if len(self._buffer) >= head.length else None
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note what one field of the head says, as far as it matters."""
+        if self._head_read:  # a trailer
+            return
+        match name.lower():
+            case b"content-length":
+                self._framed = True
+                _check_size(int(value))
+            case b"transfer-encoding":
+                self._framed = True
+                if value.strip().lower() != b"chunked":
+                    raise BadAnswer(f"Transfer-Encoding is {value[:80]!r}")
+            case b"content-encoding" if value.strip().lower() != b"identity":
+                raise BadAnswer(f"the answer is packed ({value[:80]!r}), which was not asked for")
+            case b"retry-after":
+                self._retry_after = value.strip().decode("latin-1")
 
-    def _take_chunks(self) -> bytes | None:
-        """All chunks and the trailer after them; what is complete is taken even when something is missing."""
-        while (end := self._buffer.find(b"\r\n")) >= 0:
-            size = _chunk_size(bytes(self._buffer[:end]))
-            if size == 0:
-                return self._take_trailer(end)
-            if len(self._buffer) < end + 2 + size + 2:
-                return None
-            del self._buffer[: end + 2]
-            self._size += size
-            _check_size(self._size)
-            self._chunks.append(self._take(size))
-            if self._take(2) != b"\r\n":
-                raise BadAnswer("a chunk is longer than it says")
-        if len(self._buffer) > MAX_HEAD_BYTES:
-            raise BadAnswer("a chunk without a size")
-        return None
+    def on_headers_complete(self) -> None:
+        """Note the status, and whether the connection outlives the answer."""
+        self._status = self._parser.get_status_code()
+        if self._status == 101:
+            raise BadAnswer("the server changes to another protocol unasked")
+        if (version := self._parser.get_http_version()) not in ("1.1", "1.0"):
+            raise BadAnswer(f"the server speaks HTTP/{version}, not HTTP/1.1")
+        self._keep_alive = self._parser.should_keep_alive()
+        self._head_read = True
 
-    def _take_trailer(self, start: int) -> bytes | None:
-        # The last chunk's line and the (mostly empty) trailer end like a head: with an empty line.
-        end = self._buffer.find(_END_OF_HEAD, start)
-        if end < 0:
-            return None
-        del self._buffer[: end + len(_END_OF_HEAD)]
-        return b"".join(self._chunks)
+    def on_body(self, piece: bytes) -> None:
+        """Keep a piece of the body."""
+        self._size += len(piece)
+        _check_size(self._size)
+        self._pieces.append(piece)
 
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return taken
-
-
-def _parse_head(raw: bytes) -> _Head:
-    first, *fields = raw.split(b"\r\n")
-    version, _, rest = first.partition(b" ")
-    status = rest[:3]
-    if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit() or len(status) != 3:
-        raise BadAnswer(f"the server does not speak HTTP/1.1: {first[:80]!r}")
-    head = _Head(int(status), keep_alive=version == b"HTTP/1.1")
-    for field in fields:
-        name, colon, value = field.partition(b":")
-        if not colon:
-            raise BadAnswer(f"a header field without a name: {field[:80]!r}")
-        _note(head, name.lower(), value.strip())
-    return head
-
-
-def _note(head: _Head, name: bytes, value: bytes) -> None:
-    if name == b"content-length":
-        if not value.isdigit() or int(value) > MAX_BODY_BYTES or head.length not in (None, int(value)):
-            raise BadAnswer(f"Content-Length is {value[:80]!r}")
-        head.length = int(value)
-    elif name == b"transfer-encoding":
-        if value.lower() != b"chunked":
-            raise BadAnswer(f"Transfer-Encoding is {value[:80]!r}")
-        head.chunked = True
-    elif name == b"content-encoding" and value.lower() != b"identity":
-        raise BadAnswer(f"the answer is packed ({value[:80]!r}), which was not asked for")
-    elif name == b"connection":
-        head.keep_alive = head.keep_alive and b"close" not in value.lower()
-    elif name == b"retry-after":
-        head.retry_after = value.decode("latin-1")
-
-
-_HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]{1,8}")
-
-
-def _chunk_size(line: bytes) -> int:
-    digits = line.partition(b";")[0].strip()
-    if not _HEXADECIMAL.fullmatch(digits):
-        raise BadAnswer(f"a chunk of size {line[:80]!r}")
-    size = int(digits, 16)
-    _check_size(size)
-    return size
+    def on_message_complete(self) -> None:
+        """Make the answer, or go on to the next head after an interim one."""
+        if self._status < 200:
+            self._begin_head()
+        else:
+            self._answer = Answer(self._status, b"".join(self._pieces), self._retry_after, self._keep_alive)
 
 
 def _check_size(size: int) -> None:
