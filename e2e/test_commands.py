@@ -125,7 +125,9 @@ async def test_a_delayed_action_is_dropped_when_the_lost_pod_runs_again(cluster:
     )
     await eventually(
         lambda: cluster.pods("healed"),
-        lambda pods: "Running" in [pod["status"].get("phase") for pod in pods if pod["metadata"]["uid"] not in before],
+        lambda pods: (
+            "Running" in [pod["status"].get("phase") for pod in pods if pod["metadata"]["uid"] not in before.values()]
+        ),
         what="the lost pod running again",
     )
     notes = {"simulation.stromboli.dev/run-seconds": "0", "simulation.stromboli.dev/exit-code": "7"}
