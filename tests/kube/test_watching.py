@@ -101,7 +101,7 @@ async def test_a_retry_after_is_waited_for(client: Client, server: FakeApiServer
 async def test_a_watch_that_lived_makes_the_next_delay_small_again(client: Client, server: FakeApiServer) -> None:
     clock = SkippingClock()
     server.faults.fail(500, verb="watch", times=4)
-    server.faults.expire_watch(after=1)
+    server.faults.cut_watch(after=1)
     server.put(kinds.PODS, pod("a"))
     delays: list[float] = []
     async with aclosing(infinite_watch(client, PODS, Position(), pace(clock))) as steps:
@@ -142,6 +142,70 @@ async def test_a_continuous_watch_ends_when_its_place_is_lost(client: Client, se
     server.faults.fail(code, verb="watch")
     steps = [step async for step in continuous_watch(client, PODS, Position(), pace(SkippingClock()))]
     assert spelled(steps) == ["start", "end", "broken"]
+
+
+def delays_in(steps: list[Step]) -> list[float]:
+    return [step.delay for step in steps if isinstance(step, Interrupted)]
+
+
+async def test_a_place_lost_after_an_outage_is_listed_anew_at_once(client: Client, server: FakeApiServer) -> None:
+    """However long the outage has made the delays: the server answers again, and what is known is out of date."""
+    server.faults.fail(500, verb="watch", times=6)
+    server.faults.fail(410, verb="watch")
+    server.put(kinds.PODS, pod("a"))
+    clock = SkippingClock()
+    steps = await first_steps(client, clock, 3 + 7 + 3)
+    assert spelled(steps) == ["start", "listed", "end", *["broken"] * 7, "start", "listed", "end"]
+    *before, last = delays_in(steps)
+    assert before[-1] >= 15
+    assert last == 0
+    assert clock.slept == pytest.approx([*before, 0])
+
+
+async def test_a_place_that_is_lost_again_and_again_is_looked_for_more_and_more_slowly(
+    client: Client, server: FakeApiServer
+) -> None:
+    server.faults.fail(500, verb="watch", times=6)
+    server.faults.fail(410, verb="watch", times=None)
+    steps = await first_steps(client, SkippingClock(), 2 + 7 + 4 * 3)
+    first, *repeated = delays_in(steps)[6:]
+    assert first == 0
+    assert len(repeated) == 4
+    for number, delay in enumerate(repeated):
+        assert 2**number / 2 <= delay <= 2**number
+
+
+async def test_a_place_that_is_lost_after_every_watch_that_lived_is_listed_anew_at_once(
+    client: Client, server: FakeApiServer
+) -> None:
+    clock, delays = SkippingClock(), []
+    server.faults.expire_watch(after=1, times=2)
+    async with aclosing(infinite_watch(client, PODS, Position(), pace(clock))) as steps:
+        async for step in steps:
+            if isinstance(step, ListingEnded):
+                server.put(kinds.PODS, pod("a", version=step.resource_version))
+                server.put(kinds.PODS, pod("b", version=step.resource_version))
+            if isinstance(step, Changed):
+                await clock.sleep(6)
+            if isinstance(step, Interrupted):
+                delays.append(step.delay)
+                if len(delays) == 2:
+                    break
+    assert delays == [0, 0]
+
+
+async def test_a_lost_place_waits_as_long_as_the_server_asks(client: Client, server: FakeApiServer) -> None:
+    server.faults.fail(410, verb="watch", retry_after=17)
+    steps = await first_steps(client, SkippingClock(), 3)
+    assert delays_in(steps) == [17]
+
+
+async def test_pages_that_expire_are_listed_again_at_once_the_first_time(client: Client, server: FakeApiServer) -> None:
+    server.faults.fail(410, verb="list", times=3)
+    steps = await first_steps(client, SkippingClock(), 6)
+    first, second, third = delays_in(steps)
+    assert first == 0
+    assert 0.5 <= second <= 1 <= third <= 2
 
 
 @pytest.mark.parametrize("code", [401, 403, 429, 500])

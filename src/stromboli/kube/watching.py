@@ -9,6 +9,9 @@ What the stream promises to a reader that takes in every step:
   :class:`Position`), and a place from which the server cannot go on (410 above all) leads to a new listing.
 * Nothing is asked in a hurry. Every failure, and every watch that ended soon after it began, costs a jittered delay
   that doubles; a Retry-After is honoured; the delay starts anew after a watch that lived.
+* Nothing stale is kept for politeness. The first loss of the place leads to a new listing at once, and later delays
+  start anew, however many failures came before: the server answers again, and what we know is out of date. Only
+  losses that follow it without a watch that lived in between are waited for.
 * Nothing is waited for without end. A connection on which nothing arrives for ``idle_timeout`` seconds (no event, no
   bookmark) is given up, because a half-open connection looks just like that.
 """
@@ -53,9 +56,13 @@ class Scope:
 
 @dataclass(slots=True)
 class Position:
-    """The resource version from which to go on; the reader moves it after taking in an event."""
+    """The resource version from which to go on; the reader moves it after taking in an event.
+
+    ``lost`` is for the stream alone: the place was lost, and no watch has lived since.
+    """
 
     resource_version: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,8 @@ async def continuous_watch(client: Client, scope: Scope, position: Position, pac
             async for step in listing:
                 yield step
     except KubeError as error:
-        delay = _delay(pace, error)
+        # Pages that have expired can be listed again at once; a kind that is not served, for instance, cannot.
+        delay = _delay(pace, error, position, lost=isinstance(error, Gone))
         yield Interrupted(error, delay)
         await pace.clock.sleep(delay)
         return
@@ -143,9 +151,10 @@ async def continuous_watch(client: Client, scope: Scope, position: Position, pac
             failure, lost = error, _place_is_lost(error)
         if pace.clock.monotonic() - started >= STABLE_SECONDS:
             pace.backoff.reset()
+            position.lost = False
             if failure is None:
                 continue
-        delay = _delay(pace, failure)
+        delay = _delay(pace, failure, position, lost=lost)
         if failure is not None:
             yield Interrupted(failure, delay)
         await pace.clock.sleep(delay)
@@ -235,7 +244,10 @@ def _place_is_lost(error: KubeError) -> bool:
     return isinstance(error, Gone | BadRequest | NotFound | Invalid)
 
 
-def _delay(pace: Pace, error: KubeError | None) -> float:
-    delay = pace.backoff.next()
+def _delay(pace: Pace, error: KubeError | None, position: Position, *, lost: bool) -> float:
     asked = error.retry_after if isinstance(error, ApiError) else None
-    return max(delay, asked or 0.0)
+    if lost and not position.lost:
+        position.lost = True
+        pace.backoff.reset()
+        return asked or 0.0
+    return max(pace.backoff.next(), asked or 0.0)
