@@ -42,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     name = f"stromboli-e2e-node-{os.getpid()}"
     directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
     settings = Settings(name, directory, programs, archives, arguments.keep, arguments.pytest)
-    before = await leftovers.look(name)
+    before, groups = await leftovers.look(name), control_groups.containers()
     failed = True
     try:
         control_groups.make(name)
@@ -52,7 +52,7 @@ async def run(arguments: argparse.Namespace) -> int:
         failed = False
         raise
     finally:
-        clean = await _clean(settings, before, keep_logs=failed)
+        clean = await _clean(settings, before, groups, keep_logs=failed)
     say(f"all in all {time.monotonic() - started:.0f} s")
     return code or (0 if clean else 1)
 
@@ -80,11 +80,11 @@ async def _confined(settings: Settings) -> int:
             await process.wait()
 
 
-async def _clean(settings: Settings, before: Sight, *, keep_logs: bool) -> bool:
+async def _clean(settings: Settings, before: Sight, groups: frozenset[Path], *, keep_logs: bool) -> bool:
     """Take away what no namespace holds, and look for what is left; answers whether that is nothing."""
     marks = Marks(settings.name, _namespaces(settings.directory))
     await _until(lambda: not any(leftovers.belonging(leftovers.processes(), marks)))
-    await control_groups.remove(settings.name)
+    await control_groups.remove(settings.name, groups)
     await asyncio.to_thread(_remove, settings.directory, KEPT if keep_logs else ())
     if keep_logs:
         say(f"logs and audit log are kept in {settings.directory}")

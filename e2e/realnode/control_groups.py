@@ -1,4 +1,8 @@
-"""The control group of all containers: made before, removed afterwards, since no namespace ends it."""
+"""Control groups of a run: removed afterwards, since no namespace ends them.
+
+There is one of the run's own, and those that containerd makes below ``k8s.io`` for containers whose pods have no group
+of their own, as it is where cgroups per quality of service are off.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
+CONTAINERS = "k8s.io"
 GONE_SECONDS = 30.0
 POLL_SECONDS = 0.1
 
@@ -27,13 +32,22 @@ def make(name: str, root: Path = ROOT) -> None:
             (hierarchy / name).mkdir()
 
 
-async def remove(name: str, root: Path = ROOT) -> list[Path]:
-    """Remove the control group and those below it, once the kernel has taken their processes away.
+def containers(root: Path = ROOT) -> frozenset[Path]:
+    """The groups that containerd has made for containers, and those that hold them."""
+    holders = trees(CONTAINERS, root)
+    return frozenset(holders).union(*({path for path in one.iterdir() if path.is_dir()} for one in holders))
 
-    Answers what is still there after half a minute.
+
+async def remove(name: str, before: frozenset[Path], root: Path = ROOT) -> list[Path]:
+    """Remove the run's control group, and those of containers that were not there ``before``, once the kernel has taken
+    their processes away. Containers of somebody else's, begun meanwhile, have processes; their groups stay.
+
+    Answers what of the run's own group is still there after half a minute.
     """
     deadline = time.monotonic() + GONE_SECONDS
     while True:
+        for path in sorted(containers(root) - before, key=lambda one: -len(one.parts)):
+            list(_removed_from_below(path))
         left = [path for tree in trees(name, root) for path in _removed_from_below(tree)]
         if not left or time.monotonic() > deadline:
             return left

@@ -44,7 +44,7 @@ def test_the_one_hierarchy_gets_one(second_version: Path) -> None:
 async def test_containers_groups_go_before_their_parent(first_version: Path) -> None:
     control_groups.make(NAME, first_version)
     (first_version / "cpu" / NAME / "pod" / "container").mkdir(parents=True)
-    assert await control_groups.remove(NAME, first_version) == []
+    assert await control_groups.remove(NAME, frozenset(), first_version) == []
     assert control_groups.trees(NAME, first_version) == []
 
 
@@ -55,8 +55,21 @@ async def test_what_is_busy_is_named(first_version: Path, monkeypatch: pytest.Mo
     busy.mkdir()
     (busy / "process").touch()
     monkeypatch.setattr(control_groups, "GONE_SECONDS", 0.0)
-    assert await control_groups.remove(NAME, first_version) == [busy, busy.parent]
+    assert await control_groups.remove(NAME, frozenset(), first_version) == [busy, busy.parent]
 
 
 async def test_what_was_never_made_is_removed_at_once(tmp_path: Path) -> None:
-    assert await control_groups.remove(NAME, tmp_path) == []
+    assert await control_groups.remove(NAME, frozenset(), tmp_path) == []
+
+
+async def test_groups_of_containers_that_came_with_the_run_go(first_version: Path) -> None:
+    ours, theirs = (first_version / "cpu" / "k8s.io" / name for name in ("a-container", "of-somebody-else"))
+    theirs.mkdir(parents=True)
+    before = control_groups.containers(first_version)
+    ours.mkdir()
+    (first_version / "memory" / "k8s.io" / "a-container").mkdir(parents=True)
+
+    assert await control_groups.remove(NAME, before, first_version) == []
+    assert theirs.is_dir()
+    assert not ours.exists()
+    assert not (first_version / "memory" / "k8s.io").exists()
