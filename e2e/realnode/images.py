@@ -34,8 +34,7 @@ WORKLOAD_FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/bin/false\n",
     "etc/group": "root:x:0:\nnogroup:x:65534:\n",
     "etc/shells": "/bin/sh\n",
-    # The kubelet mounts keys into directories that all may write to; ssh's own check would refuse them.
-    "etc/ssh/sshd_config": "PermitRootLogin prohibit-password\nStrictModes no\n",
+    "etc/ssh/sshd_config": "PermitRootLogin prohibit-password\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 WORKLOAD_CONFIG = {"Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], "Cmd": ["sleep", "2147483647"], "WorkingDir": "/"}
