@@ -129,7 +129,7 @@ class _Gang:
         ]
         compare = self._rules.order(cycle, job)
         offered = in_order(found, self._need, compare)
-        context = EvictionContext(self._rules.kind, job, name)
+        context = EvictionContext(self._rules.kind, job, name, self._demand)
         allowed = cycle.combination.unified_evictable(context, [task for each in offered for task in each.tasks])
         left = in_order(approved(offered, allowed, self._width), self._need, compare)
         return [bundle for bundle in left if self._allow_whole or not bundle.whole]

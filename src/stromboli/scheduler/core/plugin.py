@@ -162,6 +162,8 @@ class EvictionContext:
     kind: Eviction
     job: Job
     hyper_node: str
+    demand: Sequence[Task] = ()
+    """The tasks of the job for which room is sought, all of them together."""
 
 
 class Purpose(Enum):

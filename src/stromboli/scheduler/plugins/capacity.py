@@ -350,4 +350,4 @@ def _has_room(account: Account, task: Task) -> bool:
 def _evictable(reclaiming: Reclaiming, context: EvictionContext, candidates: Sequence[Task]) -> Victims:
     if context.kind is Eviction.GANG_PREEMPT:
         return candidates, Vote.PERMIT
-    return reclaiming.surplus(candidates)
+    return reclaiming.surplus(context, candidates)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, PODS, Floats
-from stromboli.scheduler.core.plugin import Victims, Vote
+from stromboli.scheduler.core.plugin import EvictionContext, Victims, Vote
 from stromboli.scheduler.plugins.queue_hierarchy import ROOT
 
 if TYPE_CHECKING:
@@ -48,13 +48,17 @@ class Reclaiming:
                     held.subtract(account, task.request)
         return chosen, Vote.PERMIT
 
-    def surplus(self, candidates: Sequence[Task]) -> Victims:
-        """Candidates of which their own queues have more than they deserve, whoever wants it."""
+    def surplus(self, context: EvictionContext, candidates: Sequence[Task]) -> Victims:
+        """Candidates of which their own queues have more than they deserve, unless the gang would change places."""
         chosen: list[Task] = []
+        mine = self._accounts.get(context.job.queue_name)
+        wanted = sum((task.request for task in context.demand), start=np.zeros(self._view.columns.width))
         held = _Held()
         for task in candidates:
             theirs = self._account(task)
-            if theirs is None or not _guaranteed(theirs, held.of(theirs) - task.request):
+            if theirs is None or not _guaranteed(theirs, left := held.of(theirs) - task.request):
+                continue
+            if mine and context.demand and self._would_change_places(left, theirs, wanted, mine, task.request):
                 continue
             if is_immediate(task, theirs) or exceeds(held.of(theirs), theirs, task.request):
                 chosen.append(task)
@@ -73,7 +77,7 @@ class Reclaiming:
                 return False
         elif not exceeds(has, theirs, task.request):
             return False
-        if self._would_change_places(has - task.request, theirs, reclaimer, mine, task.request):
+        if self._would_change_places(has - task.request, theirs, reclaimer.request, mine, task.request):
             return False
         return all(
             is_immediate(task, above) or exceeds(held.of(above), above, task.request)
@@ -81,17 +85,17 @@ class Reclaiming:
         )
 
     def _would_change_places(
-        self, left: Floats, theirs: Account, reclaimer: Task, mine: Account, request: Floats
+        self, left: Floats, theirs: Account, wanted: Floats, mine: Account, request: Floats
     ) -> bool:
-        """Whether the reclaimer would have too much of something that changes hands, and more than the victim keeps."""
+        """Whether the taker would have too much of something that changes hands, and more than the victim keeps."""
         line = (mine, *self._near(mine))
         greedy = (request > 0.0) & np.any([account.deserves for account in line], axis=0)
         greedy[PODS] = False
         for account in line:
-            greedy &= account.allocated + reclaimer.request > account.deserved + EPSILON
+            greedy &= account.allocated + wanted > account.deserved + EPSILON
         if not greedy.any():
             return False
-        taken = mine.allocated + reclaimer.request
+        taken = mine.allocated + wanted
         nothing_due = (theirs.deserved < EPSILON) & (mine.deserved < EPSILON)
         worse_off = np.where(nothing_due, left < taken, _part(left, theirs) < _part(taken, mine))
         return bool((greedy & worse_off).any())
