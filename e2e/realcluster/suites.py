@@ -15,7 +15,7 @@ STOP_SECONDS = 60.0
 async def run_pytest(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run the suite, or what the arguments say; a cancelled run is interrupted in a way that lets fixtures clean up."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pytest", *(arguments or [str(SUITE)]), env=dict(environment), start_new_session=True
+        sys.executable, "-m", "pytest", *chosen("", arguments), env=dict(environment), start_new_session=True
     )
     try:
         return await process.wait()
@@ -34,7 +34,7 @@ def chosen(expression: str, arguments: Sequence[str]) -> list[str]:
 
     The user's own come last, so that they win.
     """
-    named = any(not argument.startswith("-") for argument in arguments)
+    named = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
     return [*(["-m", expression] if expression else []), *([] if named else [str(SUITE)]), *arguments]
 
 
