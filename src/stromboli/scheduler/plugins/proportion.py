@@ -15,7 +15,7 @@ import numpy as np
 
 from stromboli.api.reasons import WaitReason
 from stromboli.scheduler.core.columns import EPSILON, PODS, Floats
-from stromboli.scheduler.core.plugin import Hooks, Key, Order, Plugin, Victims, Vote
+from stromboli.scheduler.core.plugin import Eviction, EvictionContext, Hooks, Key, Order, Plugin, Victims, Vote
 from stromboli.scheduler.core.view import Refusal
 from stromboli.scheduler.plugins import queue_quotas, reservations
 from stromboli.scheduler.plugins.queue_quotas import is_open
@@ -64,6 +64,7 @@ class Proportion(Plugin):
         return Hooks(
             queue_order=Order(key=self._key),
             reclaimable=self._reclaimable,
+            unified_evictable=self._evictable,
             overused=self._overused,
             allocatable=self._allocatable,
             withheld=self._withheld,
@@ -140,6 +141,9 @@ class Proportion(Plugin):
             standing.inqueue += reservations.without_gated(job)
 
     def _reclaimable(self, _reclaimer: Task, candidates: Sequence[Task]) -> Victims:
+        return self._surplus(candidates)
+
+    def _surplus(self, candidates: Sequence[Task]) -> Victims:
         """A candidate goes as long as its queue would still hold more than it deserves."""
         held: dict[str, Floats] = {}
         victims: list[Task] = []
@@ -152,6 +156,15 @@ class Proportion(Plugin):
                 running -= task.request
                 victims.append(task)
         return victims, Vote.PERMIT
+
+    def _evictable(self, context: EvictionContext, candidates: Sequence[Task]) -> Victims:
+        """A gang takes from other queues what a single task may take, or two queues take from each other for ever.
+
+        The original has no say here (spec 06 section 9).
+        """
+        if context.kind is Eviction.GANG_PREEMPT:
+            return candidates, Vote.PERMIT
+        return self._surplus(candidates)
 
     def _close(self) -> None:
         for name, queue in self._view.queues.items():
