@@ -129,15 +129,33 @@ function clock(seconds) {
 
 // -- word of changes -------------------------------------------------------------------------------------------------
 
+// Browsers open no more than six connections to a server: one that nobody looks at must not keep any, or the seventh
+// window gets no answer at all.
+let source = null;
+
 function listen() {
-  const source = new EventSource("api/changes");
-  source.onmessage = () => load();
-  source.onerror = () => {
-    if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
-    source.close();
+  if (source || document.hidden) return;
+  const mine = new EventSource("api/changes");
+  source = mine;
+  mine.onmessage = () => load();
+  mine.onerror = () => {
+    if (mine.readyState !== EventSource.CLOSED || source !== mine) return; // it tries again by itself
+    source = null;
     setTimeout(listen, PATIENCE);
   };
 }
+
+function silence() {
+  source?.close();
+  source = null;
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) silence();
+  else { listen(); load(); }
+});
+window.addEventListener("pagehide", silence);
+window.addEventListener("pageshow", listen);
 
 // -- colours ---------------------------------------------------------------------------------------------------------
 
