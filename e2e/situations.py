@@ -16,6 +16,8 @@ from stromboli.api.kinds import JOBS, NODES, QUEUES
 JOB = "waits"
 NODE_NAMES = tuple(f"node-{number}" for number in range(5))
 FOREVER = "sleep 600"
+TOLD_SECONDS = 100.0
+"""What has been said is not said again for half a minute, and a gang is held back after refused binds."""
 UNPLACED = {"Unschedulable", "SchedulingGated", "SchedulerError"}
 """Reasons with which autoscalers take a pod for one that waits, and those of pods that they cannot help."""
 
@@ -116,6 +118,12 @@ def running(name: str = "hog", **shape: Any) -> Around:
     async def around(cluster: Cluster) -> AsyncIterator[None]:
         await cluster.create(JOBS, vcjob(name, **{"command": FOREVER, **shape}))
         await cluster.phase_is(name, "Running")
+        # Until its group runs as well, what the group wants counts beside what its pods have.
+        await eventually(
+            lambda: cluster.pod_group(name),
+            lambda seen: seen.get("status", {}).get("phase") == "Running",
+            what=f"group of {name} running",
+        )
         yield
         await cluster.delete(JOBS, name)
         await cluster.gone(JOBS, name)
@@ -188,7 +196,10 @@ async def told_by_objects(situation: Situation, cluster: Cluster) -> None:
     )
     assert {reason for reason, _ in (await waiting_pods(cluster)).values()} <= UNPLACED
     await eventually(
-        lambda: cluster.events(JOB), lambda seen: any(event in one["message"] for one in seen), what=f"event {event!r}"
+        lambda: cluster.events(JOB),
+        lambda seen: any(event in one["message"] for one in seen),
+        within=TOLD_SECONDS,
+        what=f"event {event!r}",
     )
     if situation.want_job_state:
         state = (await cluster.job(JOB))["status"]["state"]

@@ -191,6 +191,8 @@ def test_the_latest_true_condition_is_told_unless_all_is_scheduled() -> None:
     assert told(condition("Admitted", 3)) is None
     assert told(waiting, unfit) == "does not fit: short by 2 cpu", "the cause comes before the consequence"
     assert told(unfit, fine) is None, "what did not fit once is of no interest once all is scheduled"
+    at_once = {**condition("Fits", 2), "status": "False", "message": "binds are refused"}
+    assert told(fine, at_once) == "does not fit: binds are refused", "refused in the second in which it was placed"
     assert told(waiting, condition("Fits", 3)) is None
     assert told(waiting, fine) is None
     assert told() is None

@@ -188,7 +188,8 @@ def complaint(group: PodGroup) -> tuple[str, str] | None:
     ``Fits`` come before ``Unschedulable``: they name the cause with its numbers, the other only the consequence.
     """
     telling = [one for one in group.status.conditions if one.status == "True" or _denied(one)]
-    latest = max(telling, key=_when, default=None)
+    # Times are whole seconds, and a refused bind comes in the second in which the group was placed.
+    latest = max(telling, key=lambda one: (_when(one), _denied(one)), default=None)
     if latest is None or latest.type in _FINE and not _denied(latest):
         return None
     cause = max(filter(_denied, telling), key=_when, default=latest)
