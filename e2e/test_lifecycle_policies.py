@@ -117,7 +117,9 @@ class Again:
             job, pods = seen
             after = uids(pods)
             remade = {name for name in after if after[name] != before.get(name)}
-            counted = job["status"].get("failed", 0) == self.failed
+            # The job's status is written after its pods.
+            status = job["status"]
+            counted = (status.get("failed", 0), status.get("retryCount", 0)) == (self.failed, self.retries)
             return remade >= self.remade and len(after) >= len(before) and phase(job) == "Running" and counted
 
         job, pods = await eventually(now, settled, what=f"running again with new pods {set(self.remade)}")
