@@ -44,7 +44,7 @@ from stromboli.localcluster.server import LocalCluster
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guide" / "install.md"
 KUBECTL = shutil.which("kubectl")
-HELM = binaries.find("helm") or (Path(found) if (found := shutil.which("helm")) else None)
+HELM = binaries.helm()
 COMMAND_SECONDS = 240.0
 PATIENTLY = pytest.mark.timeout(900)
 """Helm sends the CRDs back and forth, a megabyte of them; a busy machine takes its time for that."""

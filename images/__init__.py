@@ -11,3 +11,5 @@ went in is listed in the SBOM inside and beside the archive. The builder needs n
 
 class ImageError(Exception):
     """The image cannot be built; the text is one line for whoever builds it, with the next step."""
+
+    for_user = True

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import shutil
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from e2e.kind import planning, prerequisites
 from e2e.kind.planning import Plan
-from e2e.realcluster import suites
+from e2e.realcluster import binaries, suites
 from e2e.realnode.commands import CommandError, run
 from e2e.realnode.releasing import Helm
 from images import build
@@ -31,7 +30,7 @@ def say(line: str) -> None:
 
 async def main_task(keep: bool, arguments: Sequence[str]) -> int:
     """The whole of it; answers the exit code."""
-    helm = prerequisites.helm()
+    helm = binaries.helm()
     prerequisites.check(found_helm=helm)
     await prerequisites.check_daemon()
     assert helm is not None
@@ -79,13 +78,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.kind", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the cluster there")
     options, arguments = parser.parse_known_args()
-    try:
-        return asyncio.run(suites.until_signalled(main_task(options.keep, arguments)))
-    except Exception as error:
-        if not getattr(error, "for_user", False):
-            raise
-        print(f"e2e-kind: error: {error}", file=sys.stderr)
-        return 1
+    return suites.exit_code("e2e-kind", suites.until_signalled(main_task(options.keep, arguments)))
 
 
 if __name__ == "__main__":

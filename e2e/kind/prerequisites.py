@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from e2e.realcluster import binaries
 from e2e.realnode.commands import CommandError, run
 
 NEXT_STEPS: Mapping[str, str] = {
@@ -22,12 +21,6 @@ class PrerequisiteError(Exception):
     """A program is missing or does not work; the text names it and the next step."""
 
     for_user = True
-
-
-def helm() -> Path | None:
-    """The suite's own Helm, else the one on PATH."""
-    on_path = shutil.which("helm")
-    return binaries.find("helm") or (Path(on_path) if on_path else None)
 
 
 def check(which: Callable[[str], object] = shutil.which, found_helm: Path | None = None) -> None:

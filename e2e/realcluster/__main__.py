@@ -111,13 +111,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep the control plane until Ctrl-C; run no tests")
     arguments, arguments_of_pytest = parser.parse_known_args()
     arguments.pytest = arguments_of_pytest
-    try:
-        return asyncio.run(suites.until_signalled(run(arguments)))
-    except Exception as error:
-        if not getattr(error, "for_user", False):
-            raise
-        print(f"e2e: error: {error}", file=sys.stderr)
-        return 1
+    return suites.exit_code("e2e", suites.until_signalled(run(arguments)))
 
 
 if __name__ == "__main__":

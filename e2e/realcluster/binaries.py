@@ -111,6 +111,12 @@ def find(name: str) -> Path | None:
     return None
 
 
+def helm() -> Path | None:
+    """The suite's own Helm, else the one on PATH."""
+    on_path = shutil.which("helm")
+    return find("helm") or (Path(on_path) if on_path else None)
+
+
 async def provide(names: Iterable[str], say: Say = lambda _line: None) -> dict[str, Path]:
     """The binaries, built one after the other where they are missing.
 

@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
-import aiohttp
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from e2e.realcluster.daemons import Daemon
+from stromboli.cli.stack import answers
 from stromboli.kube.json import JsonObject
 from stromboli.localcluster import certificates
 from stromboli.localcluster.kubeconfig import write_kubeconfig
@@ -23,6 +23,7 @@ from stromboli.process.ports import free_port
 
 HOST = "127.0.0.1"
 START_SECONDS = 300.0
+HEALTH_SECONDS = 5.0
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
 AUDITED_GROUP = "system:serviceaccounts:volcano-system"
 SERVICE_RANGE = "10.96.0.0/16"
@@ -113,7 +114,7 @@ class ControlPlane:
         self._stack.push_async_callback(daemon.stop)
         (self.directory / f"{name}.pid").write_text(str(daemon.pid))
         if health is not None:
-            await daemon.until(lambda: _answers(health), within=START_SECONDS)
+            await daemon.until(lambda: answers(health, HEALTH_SECONDS), within=START_SECONDS)
         return daemon
 
     async def _start_all(self) -> None:
@@ -208,12 +209,3 @@ def _audit_policy() -> JsonObject:
         "omitStages": ["RequestReceived"],
         "rules": [{"level": "Metadata", "userGroups": [AUDITED_GROUP]}, {"level": "None"}],
     }
-
-
-async def _answers(url: str) -> bool:
-    timeout = aiohttp.ClientTimeout(total=5)
-    try:
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, ssl=False) as response:
-            return response.status == 200
-    except (aiohttp.ClientError, TimeoutError, OSError):
-        return False

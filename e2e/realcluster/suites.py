@@ -29,13 +29,13 @@ async def run_pytest(arguments: Sequence[str], environment: Mapping[str, str]) -
         raise
 
 
-def chosen(expression: str, arguments: Sequence[str]) -> list[str]:
+def chosen(expression: str, arguments: Sequence[str], suite: Path = SUITE) -> list[str]:
     """pytest's arguments for the tests of a marker expression: of the whole suite, or of the files that are named.
 
     The user's own come last, so that they win.
     """
     named = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
-    return [*(["-m", expression] if expression else []), *([] if named else [str(SUITE)]), *arguments]
+    return [*(["-m", expression] if expression else []), *([] if named else [str(suite)]), *arguments]
 
 
 async def until_signalled(work: Coroutine[object, object, int]) -> int:
@@ -48,3 +48,14 @@ async def until_signalled(work: Coroutine[object, object, int]) -> int:
         return await task
     except asyncio.CancelledError:
         return 130
+
+
+def exit_code(program: str, work: Coroutine[object, object, int]) -> int:
+    """Run to the end. An error that is meant for the user is one line, any other a traceback."""
+    try:
+        return asyncio.run(work)
+    except Exception as error:
+        if not getattr(error, "for_user", False):
+            raise
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return 1

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from e2e.realcluster import binaries
+from e2e.realcluster import binaries, suites
 from e2e.realcluster.controlplane import PROGRAMS
 from e2e.realnode import control_groups, images, leftovers, prerequisites
 from e2e.realnode.confinement import entering
@@ -151,13 +151,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep the cluster until Ctrl-C; run no tests")
     arguments, for_pytest = parser.parse_known_args()
     arguments.pytest = for_pytest
-    try:
-        return asyncio.run(_until_signalled(arguments))
-    except Exception as error:
-        if not getattr(error, "for_user", isinstance(error, images.ImageError)):
-            raise
-        print(f"e2e-node: error: {error}", file=sys.stderr)
-        return 1
+    return suites.exit_code("e2e-node", _until_signalled(arguments))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from e2e.realcluster import auditing
+from e2e.realcluster import auditing, suites
 from e2e.realcluster.cluster import is_usable
 from e2e.realcluster.controlplane import START_SECONDS, ControlPlane
 from e2e.realcluster.rendering import Release, render
@@ -159,7 +159,7 @@ def _write_surroundings(site: Site) -> Path:
 
 
 async def _suite(environment: Mapping[str, str], arguments: Sequence[str]) -> int:
-    command = [sys.executable, "-m", "pytest", *(arguments or [str(SUITE)])]
+    command = [sys.executable, "-m", "pytest", *suites.chosen("", arguments, SUITE)]
     process = await asyncio.create_subprocess_exec(*command, env=environment, cwd=PROJECT)
     return await process.wait()
 
@@ -178,10 +178,4 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(asyncio.run(main(Settings.read(Path(sys.argv[1])))))
-    except Exception as error:
-        if not getattr(error, "for_user", False):
-            raise
-        print(f"e2e-node: error: {error}", file=sys.stderr)
-        sys.exit(1)
+    sys.exit(suites.exit_code("e2e-node", main(Settings.read(Path(sys.argv[1])))))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from e2e.realcluster import binaries
 from e2e.realcluster.rendering import Release, Values, render
 
 from stromboli.kube.json import JsonObject
@@ -16,7 +17,7 @@ Render = Callable[..., Awaitable[list[JsonObject]]]
 
 @pytest.fixture
 def helm() -> Path:
-    program = matrix.helm()
+    program = binaries.helm()
     if program is None:
         pytest.skip("helm is neither built nor on PATH: python -m e2e.realcluster --build")
     return program

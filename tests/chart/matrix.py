@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from pathlib import Path
 
@@ -136,13 +135,6 @@ MATRIX: dict[str, Values] = {
 }
 
 
-def helm() -> Path | None:
-    """The Helm to use: the one of ``make e2e``, else the one on PATH."""
-    found = binaries.find("helm")
-    on_path = shutil.which("helm")
-    return found or (Path(on_path) if on_path else None)
-
-
 async def golden(program: Path, name: str) -> str:
     """What the golden of that combination should hold: the objects, CRDs left out."""
     objects = await render(program, RELEASE, MATRIX[name], crds=False)
@@ -155,5 +147,5 @@ async def _write(program: Path) -> None:
 
 
 if __name__ == "__main__":
-    found = helm()
+    found = binaries.helm()
     sys.exit("no helm: run 'python -m e2e.realcluster --build' first") if found is None else asyncio.run(_write(found))

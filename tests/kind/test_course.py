@@ -8,6 +8,7 @@ import pytest
 from e2e.kind import __main__ as course
 from e2e.kind import prerequisites
 from e2e.kind.prerequisites import PrerequisiteError
+from e2e.realcluster import binaries
 from e2e.realnode.commands import CommandError
 
 pytestmark = pytest.mark.timeout(180)
@@ -36,7 +37,7 @@ class Programs:
         monkeypatch.setenv("PATH", f"{self._bin}:/usr/bin:/bin")
         monkeypatch.setenv("TMPDIR", str(directory))
         monkeypatch.setattr("tempfile.tempdir", str(directory))
-        monkeypatch.setattr(prerequisites, "helm", lambda: self._bin / "helm")
+        monkeypatch.setattr(binaries, "helm", lambda: self._bin / "helm")
         self.put()
 
     def put(self, fails: str = "none") -> None:

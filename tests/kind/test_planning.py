@@ -10,11 +10,11 @@ import pytest
 import yaml
 from e2e.kind import planning
 from e2e.kind.planning import Plan
+from e2e.realcluster import binaries
 from e2e.realcluster.rendering import render
 
 from images import build
 from stromboli.webhooks.endpoints import ENDPOINTS
-from tests.chart import matrix
 
 PLAN = Plan("stromboli-7", Path("/run/seven"), "docker.io/stromboli/stromboli:0.1.0")
 
@@ -53,7 +53,7 @@ def test_the_suite_is_told_of_the_cluster_and_starts_no_processes() -> None:
 
 
 async def test_the_chart_takes_the_values_and_registers_every_webhook() -> None:
-    helm = matrix.helm()
+    helm = binaries.helm()
     if helm is None:
         pytest.skip("helm is neither built nor on PATH: python -m e2e.realcluster --build")
     objects = await render(helm, planning.RELEASE, planning.values(), crds=False)

@@ -288,9 +288,9 @@ def announces(ready: Path, pid: int) -> bool:
         return False
 
 
-async def answers(url: str) -> bool:
-    """Whether ``url`` answers 200 (certificates are not checked: it is a probe on loopback)."""
-    timeout = aiohttp.ClientTimeout(total=2)
+async def answers(url: str, seconds: float = 2.0) -> bool:
+    """Whether ``url`` answers 200 in that time (certificates are not checked: it is a probe on loopback)."""
+    timeout = aiohttp.ClientTimeout(total=seconds)
     try:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, ssl=False) as response:
             return response.status == 200
