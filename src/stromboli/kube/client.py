@@ -20,7 +20,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from enum import StrEnum
 from types import TracebackType
-from typing import Self, TypeVar, overload
+from typing import NamedTuple, Self, TypeVar, overload
 
 import aiohttp
 
@@ -54,6 +54,16 @@ class PatchType(StrEnum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
+
+
+class _Call(NamedTuple):
+    """One request as it was asked for, without what every request gets."""
+
+    method: str
+    path: str
+    query: Query | None = None
+    data: bytes | None = None
+    headers: Mapping[str, str] = {}
 
 
 class Client:
@@ -324,7 +334,7 @@ class Client:
         await self._queue_up("GET", kind.path(namespace))
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout)
         try:
-            async with await self._open("GET", kind.path(namespace), query, None, None, timeout) as response:
+            async with await self._open(_Call("GET", kind.path(namespace), query), timeout) as response:
                 if response.status >= 300:
                     raise await _failure(response)
                 async for line in lines(response.content):
@@ -354,6 +364,7 @@ class Client:
         extra = dict(headers or {})
         if data is not None:
             extra["Content-Type"] = content_type
+        call = _Call(method, path, query, data, extra)
         await self._queue_up(method, path)
         deadline = self._clock.monotonic() + timeout
         backoff: Backoff | None = None
@@ -361,7 +372,7 @@ class Client:
         while True:
             attempt += 1
             try:
-                return await self._attempt(method, path, query, data, extra, deadline - self._clock.monotonic())
+                return await self._attempt(call, deadline - self._clock.monotonic())
             except KubeError as error:
                 retry = decide(method, error, attempt)
                 if retry is None:
@@ -377,93 +388,60 @@ class Client:
         if waited > NOTABLE_WAIT:
             log.info("%s %s waited %.1f s for --kube-api-qps", method, path, waited)
 
-    async def _attempt(
-        self,
-        method: str,
-        path: str,
-        query: Query | None,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        seconds: float,
-    ) -> bytes:
+    async def _attempt(self, call: _Call, seconds: float) -> bytes:
         try:
-            return await self._answer(method, path, query, data, headers, seconds)
+            return await self._answer(call, seconds)
         except Unauthorized:
             if not await self._connection.credentials.renew(older_than=5.0):
                 raise
-        return await self._answer(method, path, query, data, headers, seconds)
+        return await self._answer(call, seconds)
 
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        query: Query | None,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        seconds: float,
-    ) -> bytes:
+    async def _answer(self, call: _Call, seconds: float) -> bytes:
         seconds = max(seconds, 0.001)
         exchanges = self._connection.exchanges
         try:
-            if exchanges is not None and method not in SAFE_METHODS:
-                return await self._exchange(exchanges, method, path, query, data, headers, seconds)
+            if exchanges is not None and call.method not in SAFE_METHODS:
+                return await self._exchange(exchanges, call, seconds)
             timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT)
-            async with await self._open(method, path, query, data, headers, timeout) as response:
+            async with await self._open(call, timeout) as response:
                 if response.status >= 300:
                     raise await _failure(response)
                 return await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _unreachable(method, path, error) from error
+            raise _unreachable(call.method, call.path, error) from error
 
-    async def _exchange(
-        self,
-        exchanges: Exchanges,
-        method: str,
-        path: str,
-        query: Query | None,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        seconds: float,
-    ) -> bytes:
+    async def _exchange(self, exchanges: Exchanges, call: _Call, seconds: float) -> bytes:
         base = self._connection.base
-        target = http1.target(base.raw_path.rstrip("/") + path, _parameters(_unjudged(method, query)))
-        sent = {"Host": base.host_port_subcomponent or "", **await self._headers(headers)}
-        request = http1.compose(method, target, sent, data)
+        target = http1.target(base.raw_path.rstrip("/") + call.path, _parameters(_unjudged(call.method, call.query)))
+        sent = {"Host": base.host_port_subcomponent or "", **await self._headers(call.headers)}
+        request = http1.compose(call.method, target, sent, call.data)
         try:
-            answer = await exchanges.exchange(method, request, timeout=seconds)
+            answer = await exchanges.exchange(call.method, request, timeout=seconds)
         except BaseException:
-            self.requests.count(method, None)
+            self.requests.count(call.method, None)
             raise
-        self.requests.count(method, answer.status)
+        self.requests.count(call.method, answer.status)
         if answer.status >= 300:
             raise api_error(answer.status, answer.body, retry_after=retry_after_seconds(answer.retry_after))
         return answer.body
 
-    async def _headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
-        sent = {"Accept": "application/json", "User-Agent": self._user_agent, **(headers or {})}
+    async def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        sent = {"Accept": "application/json", "User-Agent": self._user_agent, **headers}
         authorization = await self._connection.credentials.header()
         if authorization:
             sent["Authorization"] = authorization
         return sent
 
-    async def _open(
-        self,
-        method: str,
-        path: str,
-        query: Query | None,
-        data: bytes | None,
-        headers: Mapping[str, str] | None,
-        timeout: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
+    async def _open(self, call: _Call, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         connection = self._connection
-        sent = await self._headers(headers)
+        sent = await self._headers(call.headers)
         base = connection.base
-        url = base.with_path(base.path.rstrip("/") + path).with_query(_parameters(query or {}))
+        url = base.with_path(base.path.rstrip("/") + call.path).with_query(_parameters(call.query or {}))
         try:
             response = await connection.session.request(
-                method,
+                call.method,
                 url,
-                data=data,
+                data=call.data,
                 headers=sent,
                 timeout=timeout,
                 allow_redirects=False,
@@ -471,9 +449,9 @@ class Client:
                 server_hostname=connection.server_hostname,
             )
         except BaseException:
-            self.requests.count(method, None)
+            self.requests.count(call.method, None)
             raise
-        self.requests.count(method, response.status)
+        self.requests.count(call.method, response.status)
         return response
 
 
