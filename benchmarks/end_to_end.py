@@ -92,7 +92,7 @@ async def cluster() -> AsyncIterator[Server]:
             client = await stack.enter_async_context(await Client.connect(kubeconfig=str(large.kubeconfig), qps=0))
             await create_definitions(client, custom_resource_definitions())
             pids = {program: int((directory / f"{program}.pid").read_text()) for program in NEEDED}
-            await job_load._furnish(client)
+            await job_load.furnish(client)
             yield Server(directory, large.kubeconfig, client, pids)
 
 

@@ -96,7 +96,7 @@ async def embedded() -> AsyncIterator[Server]:
         async with Stack(options) as stack, await Client.connect(kubeconfig=str(stack.kubeconfig), qps=0) as client:
             server = Server(Path(name), stack.kubeconfig, client)
             server.pids = {part.name: part.process.pid for part in stack.parts.values()}
-            await _furnish(client)
+            await furnish(client)
             yield server
 
 
@@ -115,14 +115,14 @@ async def real() -> AsyncIterator[Server]:
             await create_definitions(client, custom_resource_definitions())
             server = Server(Path(name), cluster.kubeconfig, client)
             server.pids = {program: int((Path(name) / f"{program}.pid").read_text()) for program in NEEDED}
-            await _furnish(client)
+            await furnish(client)
             yield server
 
 
 Place = Callable[[], Any]
 
 
-async def _furnish(client: Client) -> None:
+async def furnish(client: Client) -> None:
     """A queue, a namespace, and the account without which no pod is taken."""
     await client.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
     known = {json.key_of(one)[1] for one in await client.list(kinds.QUEUES)}
