@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stromboli.api import core
 from stromboli.scheduler.core.mirror import Mirror
-from stromboli.scheduler.core.records import Phase
+from stromboli.scheduler.core.records import Phase, Task
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.testing.builders import (
     hyper_node,
@@ -123,6 +123,51 @@ def test_history_leaves_no_trace_once_everything_is_there(events: list[tuple[cor
     for obj in OBJECTS:
         feed(mirror, obj)
     assert _settled(mirror) == _settled(world(OBJECTS))
+
+
+LIVES: list[core.Pod] = [
+    pod("p").group("g").role("a").request(cpu=1).build(),
+    pod("p").group("g").role("a").request(cpu=1).gated("a.example.com/wait").build(),
+    pod("p").group("g").role("a").request(cpu=1).gated("a.example.com/wait", "b.example.com/wait").build(),
+    pod("p").group("g").role("a").request(cpu=1).nominated("n1").build(),
+    pod("p").group("g").role("a").request(cpu=1).priority(7).on("n1", "Pending").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("n1").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("n1").host_port(80).build(),
+    pod("p").group("g").role("a").request(cpu=2).on("n1").build(),
+    pod("p").group("g").role("b").request(cpu=1).on("n1").build(),
+    pod("p").group("h").role("a").label(part="1").request(cpu=1).on("n1").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("ghost").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("ghost", "Succeeded").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("n1").deleting().build(),
+    pod("p").group("g").role("a").request(cpu=1).on("n1", "Succeeded").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("n1", "Failed").build(),
+    pod("p").group("g").role("a").request(cpu=1).phase("Succeeded").build(),
+    pod("p").group("g").role("a").request(cpu=1).on("n1", "Unknown").build(),
+]
+"""One pod in every state it may be seen in."""
+
+
+@given(st.lists(st.sampled_from(LIVES), min_size=1, max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_a_pod_is_what_was_last_seen_of_it_whatever_it_was_before(states: list[core.Pod]) -> None:
+    around = [obj for obj in OBJECTS if not isinstance(obj, core.Pod)]
+    mirror, fresh = world(around), world(around)
+    for state in states:
+        known = mirror.tasks.get("ns/p")
+        if known is None or not mirror._is_ahead(known, state):
+            last = state
+        feed(mirror, state)
+        audit(mirror)
+    feed(fresh, last)
+    assert _settled(mirror) == _settled(fresh)
+    assert _known(mirror.tasks["ns/p"]) == _known(fresh.tasks["ns/p"])
+    assert set(mirror.nodes_by_name) == set(fresh.nodes_by_name)
+
+
+def _known(task: Task) -> dict[str, object]:
+    """All that is read from a pod."""
+    elsewhere = {"job", "node", "shape", "sub_job"}
+    return {name: getattr(task, name) for name in Task.__slots__ if name not in elsewhere}
 
 
 def _settled(mirror: Mirror) -> Picture:

@@ -102,6 +102,9 @@ class Mirror:
                 return
             shape = self._shape(pod)
             status = self._status(existing, pod)
+            if existing is not None and _is_further_on(existing, pod, shape):
+                self._move(existing, pod, status)
+                return
             evicting = existing is not None and existing.evicting
             if existing is not None:
                 self._remove_task(existing)
@@ -169,6 +172,25 @@ class Mirror:
             job = self._job(task.job_id)
             self._group(job, task)
             self.ledger.join(task, job)
+
+    def _move(self, task: Task, pod: core.Pod, status: TaskStatus) -> None:
+        """Takes in what a pod that asks for the same, on the same node, has come to; most events are of this kind."""
+        reading.fill_task(task, pod)
+        task.eviction_occurred, task.last_transaction, task.order_key = False, None, None
+        old = task.status
+        if task.node is not None and is_on_node(status):
+            self.ledger.reweigh(task, holding_of(old), holding_of(status))
+        elif task.node is not None:
+            node = task.node
+            self.ledger.take_off(task, holding_of(old))
+            task.node_name = node.name
+            self._forget_node_if_unused(node)
+        elif task.node_name and is_on_node(status):
+            self.ledger.put(task, self._node(task.node_name), holding_of(status))
+        self.ledger.set_status(task, status)
+        if task.job is not None:
+            self.ledger.changes.append(task.job)
+            self.ledger.touched[task.job.id] = task.job
 
     def _remove_task(self, task: Task) -> None:
         node, job = task.node, task.job
@@ -556,6 +578,19 @@ def _selected_by(obj: core.Object) -> Iterable[str]:
 def _differs(old: core.PodGroup, new: core.PodGroup) -> bool:
     """Whether the default sub-job of the group would be another."""
     return old.spec.min_member != new.spec.min_member or old.spec.network_topology != new.spec.network_topology
+
+
+def _is_further_on(task: Task, pod: core.Pod, shape: Shape) -> bool:
+    """Whether a pod differs from what is known about it in nothing but how far it has come."""
+    return (
+        task.shape is shape
+        and task.node_name == pod.spec.node_name
+        and task.labels == pod.metadata.labels
+        and task.annotations == pod.metadata.annotations
+        and not task.gated
+        and not pod.spec.scheduling_gates
+        and task.created == pod.created
+    )
 
 
 def _looks_the_same(node: Node, resource: core.Node) -> bool:

@@ -54,8 +54,7 @@ def fill_task(task: Task, pod: core.Pod) -> None:
     )
     task.scheduled_at = scheduled_at(pod)
     task.host_ports = host_ports(pod)
-    if pod.status.start_time:
-        task.started = core.timestamp(pod.status.start_time)
+    task.started = core.timestamp(pod.status.start_time) if pod.status.start_time else float("inf")
     task.preempted = any(
         item.type == "DisruptionTarget" and item.status == "True" and item.reason == "PreemptionByScheduler"
         for item in pod.status.conditions
