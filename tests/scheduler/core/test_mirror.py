@@ -151,7 +151,7 @@ LIVES: list[core.Pod] = [
 @settings(max_examples=200, deadline=None)
 def test_a_pod_is_what_was_last_seen_of_it_whatever_it_was_before(states: list[core.Pod]) -> None:
     around = [obj for obj in OBJECTS if not isinstance(obj, core.Pod)]
-    mirror, fresh = world(around), world(around)
+    mirror, fresh, last = world(around), world(around), states[0]
     for state in states:
         known = mirror.tasks.get("ns/p")
         if known is None or not mirror._is_ahead(known, state):
