@@ -141,7 +141,9 @@ async def test_without_the_right_to_list_nodes_the_conditions_must_do(server: Fa
         "reason": "QueueNotOpen",
         "message": "queue shut is Closed: it takes no work until it is Open.",
     }
-    group = {"metadata": {"name": f"train-{uid}", "namespace": "ns"}, "status": {"conditions": [refused] * written}}
+    waiting = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "2/2 wait"}
+    told = [refused, waiting] if written else []
+    group = {"metadata": {"name": f"train-{uid}", "namespace": "ns"}, "status": {"conditions": told}}
     server.put(kinds.POD_GROUPS, group)
     server.faults.fail(403, verb="list", kind=kinds.NODES, message="nodes is forbidden")
     done = await drive("vcctl job explain train -n ns", server)

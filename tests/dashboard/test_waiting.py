@@ -28,11 +28,13 @@ def group(phase: str, *conditions: tuple[str, str, str, str], owner: str = "") -
 
 ADMITTED = ("Admitted", "False", "QueueQuotaInsufficient", "short by cpu 4")
 UNFIT = ("Unschedulable", "True", "NotEnoughResources", "3/3 tasks in gang unschedulable")
+SHORT = ("Fits", "False", "NodesRefuse", "short by memory 2Gi")
 FITS = ("Scheduled", "True", "", "")
 WHYS = {
     "not admitted": (group("Pending", ADMITTED), ("QueueQuotaInsufficient", "short by cpu 4")),
     "admitted, no room": (group("Inqueue", UNFIT), ("NotEnoughResources", "3/3 tasks in gang unschedulable")),
-    "the last word counts": (group("Pending", UNFIT, ADMITTED), ("QueueQuotaInsufficient", "short by cpu 4")),
+    "the cause wins": (group("Pending", ADMITTED, UNFIT), ("QueueQuotaInsufficient", "short by cpu 4")),
+    "room is short by so much": (group("Inqueue", SHORT, UNFIT), ("NodesRefuse", "short by memory 2Gi")),
     "what is settled says nothing": (
         group("Inqueue", ("Admitted", "True", "x", "y"), FITS),
         ("NotAdmittedYet", "no scheduling cycle has looked at it yet"),

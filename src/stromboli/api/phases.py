@@ -126,10 +126,12 @@ class PodGroupPhase(StrEnum):
 
 
 class PodGroupConditionType(StrEnum):
-    """Types of PodGroup conditions."""
+    """Types of PodGroup conditions; the last two are additions of ours, which name a cause while they are False."""
 
     UNSCHEDULABLE = "Unschedulable"
     SCHEDULED = "Scheduled"
+    ADMITTED = "Admitted"
+    FITS = "Fits"
 
 
 class QueueState(StrEnum):

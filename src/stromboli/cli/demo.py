@@ -20,6 +20,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from stromboli.api import core
+from stromboli.api.complaints import complaint
 from stromboli.api.kinds import JOBS, NODES, POD_GROUPS, PODS, Kind
 from stromboli.cli import manifests
 from stromboli.cli.counting import counted, verb
@@ -216,11 +218,9 @@ def _waiting(group: dict[str, Any] | None) -> tuple[str, str]:
     """Phase of a PodGroup, and why it waits: it was not admitted, or its pods found no room."""
     if group is None:
         return "", ""
-    status = group.get("status", {})
-    for condition in reversed(status.get("conditions", [])):
-        if (condition.get("type"), condition.get("status")) in (("Admitted", "False"), ("Unschedulable", "True")):
-            return status.get("phase", ""), str(condition.get("message", ""))
-    return status.get("phase", ""), ""
+    status = core.from_builtins(core.PodGroup, group).status
+    told = complaint(status.conditions)
+    return status.phase, told.message if told is not None else ""
 
 
 def _table(views: dict[str, JobView]) -> Table:

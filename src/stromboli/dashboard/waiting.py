@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from stromboli.api import core
+from stromboli.api.complaints import complaint, names_cause
 from stromboli.api.kinds import JOBS
 from stromboli.api.phases import PodGroupPhase
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
@@ -32,16 +33,15 @@ def waits(group: core.PodGroup) -> bool:
 
 
 def why(group: core.PodGroup) -> Why:
-    """The last word of the conditions; empty for a gang that does not wait."""
+    """What the conditions complain about; empty for a gang that does not wait."""
     if not waits(group):
         return NOTHING
-    for condition in reversed(group.status.conditions):
-        match condition.type, condition.status:
-            case "Admitted", "False":  # its message ends with what can be done
-                return Why(condition.reason, condition.message)
-            case "Unschedulable", "True":
-                return told(condition.reason, condition.message)
-    return told(WaitReason.NOT_ADMITTED_YET, "no scheduling cycle has looked at it yet")
+    found = complaint(group.status.conditions)
+    if found is None:
+        return told(WaitReason.NOT_ADMITTED_YET, "no scheduling cycle has looked at it yet")
+    if names_cause(found):
+        return Why(found.reason, found.message)
+    return told(found.reason, found.message)
 
 
 def told(reason: str, message: str) -> Why:

@@ -173,27 +173,16 @@ def test_the_gate(phase: str, want: bool) -> None:
     assert podgroups.admitted(group) is want
 
 
-def test_the_latest_true_condition_is_told_unless_all_is_scheduled() -> None:
-    def condition(type: str, second: int) -> dict[str, str]:
-        when = f"2026-01-01T00:00:0{second}Z"
-        return {"type": type, "status": "True", "message": "100% full", "lastTransitionTime": when}
+TOLD: dict[str, tuple[dict[str, str], tuple[str, str] | None]] = {
+    "it waits": ({"type": "Unschedulable", "status": "True"}, ("unschedulable", "100% full")),
+    "it was not let in": ({"type": "Admitted", "status": "False"}, ("not admitted", "100% full")),
+    "it finds no room": ({"type": "Fits", "status": "False"}, ("does not fit", "100% full")),
+    "all is scheduled": ({"type": "Scheduled", "status": "True"}, None),
+}
 
-    waiting, fine, old = condition("Unschedulable", 1), condition("Scheduled", 2), condition("Scheduled", 0)
 
-    def told(*conditions: dict[str, str]) -> str | None:
-        found = podgroups.complaint(from_builtins(PodGroup, {"metadata": {}, "status": {"conditions": conditions}}))
-        return f"{found[0]}: {found[1]}" if found else None
-
-    refused = {**condition("Admitted", 3), "status": "False"}
-    unfit = {**condition("Fits", 0), "status": "False", "message": "short by 2 cpu"}
-    assert told(waiting, old) == "unschedulable: 100% full"
-    assert told(waiting, refused) == "not admitted: 100% full"
-    assert told(condition("Admitted", 3)) is None
-    assert told(waiting, unfit) == "does not fit: short by 2 cpu", "the cause comes before the consequence"
-    assert told(unfit, fine) is None, "what did not fit once is of no interest once all is scheduled"
-    at_once = {**condition("Fits", 2), "status": "False", "message": "binds are refused"}
-    assert told(fine, at_once) == "does not fit: binds are refused", "refused in the second in which it was placed"
-    assert told(waiting, condition("Fits", 3)) is None
-    assert told(waiting, fine) is None
-    assert told() is None
-    assert told({**waiting, "status": "False"}) is None
+@pytest.mark.parametrize("name", TOLD)
+def test_how_a_complaint_is_put(name: str) -> None:
+    condition, want = TOLD[name]
+    group = {"metadata": {}, "status": {"conditions": [{**condition, "message": "100% full"}]}}
+    assert podgroups.complaint(from_builtins(PodGroup, group)) == want

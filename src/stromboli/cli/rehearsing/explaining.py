@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from stromboli.api import core
+from stromboli.api.complaints import complaint, names_cause
 from stromboli.api.reasons import NEXT_STEPS, WaitReason, bounded
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import causes, ladder, members, queueing
@@ -19,8 +20,6 @@ from stromboli.scheduler.core.records import Job
 OVER = ("Completed", "Failed", "Aborted", "Terminated")
 SUSPENDED = ("Aborting", "Aborted")
 LATEST_FAILURES = 3
-OWN_CONDITIONS = ("Admitted", "Fits")
-"""Conditions of a PodGroup that name the cause and are False while it lasts."""
 
 
 @dataclass(frozen=True)
@@ -86,22 +85,13 @@ def from_conditions(job: JsonObject, group: JsonObject | None) -> Explanation:
     """What the objects say by themselves, for those who may not look at the cluster."""
     key = "/".join(json.key_of(job))
     phase = members.phase_of(job)
-    told = list(_telling(group or {}))
-    if not told:
+    told = complaint(core.from_builtins(core.PodGroup, group).status.conditions) if group else None
+    if told is None:
         return Explanation(key, f"{key} is {phase}, and nothing is written down about why.")
-    reason, message = str(told[0].get("reason") or ""), str(told[0].get("message") or "")
-    own = told[0].get("type") in OWN_CONDITIONS
-    because = causes.uncapitalised(causes.without_advice(message, reason)) if own else message.rstrip(".")
-    step = NEXT_STEPS[causes.word(reason)] if own else ""
-    return Explanation(key, bounded(f"{key} waits: {because}."), reason, (), step)
-
-
-def _telling(group: JsonObject) -> Iterator[JsonObject]:
-    """Conditions that say why the group waits: those that name the cause, latest first, then the latest of others."""
-    found = (group.get("status") or {}).get("conditions") or []
-    latest_first = sorted(found, key=lambda item: str(item.get("lastTransitionTime") or ""), reverse=True)
-    yield from (item for item in latest_first if item.get("type") in OWN_CONDITIONS and item.get("status") == "False")
-    yield from (item for item in latest_first if (item.get("type"), item.get("status")) == ("Unschedulable", "True"))
+    if not names_cause(told):
+        return Explanation(key, bounded(f"{key} waits: {told.message.rstrip('.')}."), told.reason)
+    because = causes.uncapitalised(causes.without_advice(told.message, told.reason))
+    return Explanation(key, bounded(f"{key} waits: {because}."), told.reason, (), NEXT_STEPS[causes.word(told.reason)])
 
 
 def _waits(facts: Facts, reason: WaitReason, because: str, rungs: Iterable[Rung]) -> Explanation:

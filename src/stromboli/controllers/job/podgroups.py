@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stromboli.api import kinds, names, quantities
+from stromboli.api import complaints, kinds, names, quantities
 from stromboli.api.batch import Job, TaskSpec
 from stromboli.api.core import (
     LabelSelector,
     NetworkTopology,
     PodGroup,
-    PodGroupCondition,
     PodSpec,
     SubGroupPolicy,
     from_builtins,
-    timestamp,
     to_builtins,
 )
+from stromboli.api.phases import PodGroupConditionType
 from stromboli.api.topologies import NetworkTopologySpec
 from stromboli.controllers import usage
 from stromboli.controllers.job import pods
 from stromboli.kube.json import JsonObject
 
-_DENIALS = {"Admitted": "not admitted", "Fits": "does not fit"}
-"""Conditions of the scheduler's that are bad news when they are false, and how that is put."""
-_FINE = frozenset({"Scheduled", *_DENIALS})
+_DENIALS: Mapping[str, str] = {
+    PodGroupConditionType.ADMITTED: "not admitted",
+    PodGroupConditionType.FITS: "does not fit",
+}
+"""How it is put that a condition is false which is bad news then."""
 NOT_ADMITTED = frozenset({"", "Pending"})
 
 
@@ -182,23 +183,6 @@ def _fill(limits: Sequence[int], wanted: int) -> list[int]:
 
 
 def complaint(group: PodGroup) -> tuple[str, str] | None:
-    """What to tell the job's owner about the group: ``(what, why)``, or None when all is scheduled.
-
-    The latest condition that says something. While the group is held up, the scheduler's own answers ``Admitted`` and
-    ``Fits`` come before ``Unschedulable``: they name the cause with its numbers, the other only the consequence.
-    """
-    telling = [one for one in group.status.conditions if one.status == "True" or _denied(one)]
-    # Times are whole seconds, and a refused bind comes in the second in which the group was placed.
-    latest = max(telling, key=lambda one: (_when(one), _denied(one)), default=None)
-    if latest is None or latest.type in _FINE and not _denied(latest):
-        return None
-    cause = max(filter(_denied, telling), key=_when, default=latest)
-    return _DENIALS[cause.type] if _denied(cause) else cause.type.lower(), cause.message
-
-
-def _when(condition: PodGroupCondition) -> float:
-    return timestamp(condition.last_transition_time)
-
-
-def _denied(condition: PodGroupCondition) -> bool:
-    return condition.type in _DENIALS and condition.status == "False"
+    """What to tell the job's owner about the group: ``(what, why)``, or None when all is scheduled."""
+    told = complaints.complaint(group.status.conditions)
+    return (_DENIALS.get(told.type, told.type.lower()), told.message) if told is not None else None

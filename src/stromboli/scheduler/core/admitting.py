@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.api import core
+from stromboli.api.phases import PodGroupConditionType
 from stromboli.scheduler.core.view import Condition
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Job
     from stromboli.scheduler.core.view import Refusal
 
-ADMITTED = "Admitted"
-FITS = "Fits"
+ADMITTED = PodGroupConditionType.ADMITTED.value
+FITS = PodGroupConditionType.FITS.value
 OWN_CONDITIONS = frozenset({ADMITTED, FITS})
 """Condition types that Volcano does not know."""
 
