@@ -41,8 +41,31 @@ CASES: dict[str, tuple[str, list[str]]] = {
         policy("enqueue, allocate, reclaim", "gang conformance", "predicates proportion"),
         [
             "warning: reclaim: proportion in a later tier is asked about victims only when tier 1 (gang, conformance) "
-            "allows none; put them into the same tier, so that all must agree",
+            "allows none; put them into the same tier, or set tiersAgreeOnVictims: true, so that all must agree",
         ],
+    ),
+    "the same for gangs": (
+        policy("enqueue, allocate, gangreclaim", "gang conformance", "predicates capacity"),
+        [
+            "warning: gangreclaim: capacity in a later tier is asked about victims only when tier 1 (gang, "
+            "conformance) allows none; put them into the same tier, or set tiersAgreeOnVictims: true, so",
+        ],
+    ),
+    "tiers that agree": (
+        policy("enqueue, allocate, reclaim, gangreclaim", "gang conformance", "predicates capacity")
+        + "\ntiersAgreeOnVictims: true",
+        [],
+    ),
+    "agreement of an odd kind": (
+        policy("enqueue, allocate, reclaim", "gang conformance", "predicates") + "\ntiersAgreeOnVictims: 1",
+        ["error: tiersAgreeOnVictims: expected true or false, got 1"],
+    ),
+    "gangs have a say that no switch takes away": (
+        policy("enqueue, allocate, gangreclaim", "gang conformance", "predicates").replace(
+            "{name: gang}, {name: conformance}",
+            "{name: gang, enabledVictim: false}, {name: conformance, enabledVictim: false}",
+        ),
+        [],
     ),
     "all who have a say in one tier": (
         policy("enqueue, allocate, reclaim", "gang conformance proportion", "predicates"),
@@ -144,6 +167,16 @@ async def test_the_command_needs_no_cluster(server: FakeApiServer, tmp_path: Pat
     assert server.calls == []
     told = json.loads((await drive(f"vcctl policy lint {file} -o json", server)).out)
     assert [action["name"] for action in told["actions"]] == ["enqueue", "allocate", "backfill"]
+
+
+async def test_the_command_shows_that_tiers_agree(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(GOOD + "tiersAgreeOnVictims: true\n")
+    assert (
+        "\nNobody is evicted whom a plugin of any tier would spare (tiersAgreeOnVictims).\n"
+        in (await drive(f"vcctl policy lint {file}", server)).out
+    )
+    assert json.loads((await drive(f"vcctl policy lint {file} -o json", server)).out)["tiersAgreeOnVictims"] is True
 
 
 async def test_errors_give_an_exit_code(server: FakeApiServer, tmp_path: Path) -> None:

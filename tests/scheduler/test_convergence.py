@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
 
 from stromboli.scheduler.core.policy import PluginOption, Policy, Tier
-from stromboli.testing.builders import (
-    PodBuilder,
-    PodGroupBuilder,
-    QueueBuilder,
-    node,
-    pod,
-    pod_group,
-    priority_class,
-    queue,
-)
+from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.scheduler.core.worlds import world
+from tests.scheduler.crowds import Crowd, crowds
 from tests.scheduler.owners import Owners
 from tests.scheduler.plugins.sessions import option
 
-PRIORITIES = {"low": 1, "middle": 50, "high": 100}
 CYCLES = 20
 """By then everything has found its place."""
 TURNS = 2
@@ -62,70 +52,11 @@ POLICIES = {
 }
 
 
-@st.composite
-def queues(draw: st.DrawFn) -> list[QueueBuilder]:
-    """Two departments with up to three queues below them; those that share by weight see five flat queues."""
-    found = [queue(dept).deserve(cpu=draw(st.integers(0, 8)), memory="16Gi") for dept in ("x", "y")]
-    for name in ("x1", "x2", "y1"):
-        leaf = queue(name).parent(name[0]).weight(draw(st.integers(1, 3)))
-        found.append(leaf.deserve(cpu=draw(st.integers(0, 5)), memory="8Gi"))
-    return found
-
-
-@st.composite
-def jobs(draw: st.DrawFn, name: str) -> tuple[PodGroupBuilder, list[PodBuilder]]:
-    """A job of up to three pods; its pods may differ in priority."""
-    size = draw(st.integers(1, 3))
-    least = draw(st.integers(1, size))
-    group = pod_group(name).members(least).queue(draw(st.sampled_from(["x1", "x2", "y1"]))).phase("Inqueue")
-    group = group.priority_class(draw(st.sampled_from(list(PRIORITIES)))).born(draw(st.integers(0, 3)))
-    cpu = draw(st.integers(1, 3))
-    own = draw(st.booleans())
-    pods = [
-        pod(f"{name}-{at}")
-        .group(name)
-        .request(cpu=cpu, memory="1Gi")
-        .priority(draw(st.sampled_from(list(PRIORITIES.values()))) if own else 0)
-        .annotate(**{"volcano.sh/preemptable": draw(st.sampled_from(["true", "true", "true", "false"]))})
-        for at in range(size)
-    ]
-    return group.reserve(cpu=cpu * least, memory=f"{least}Gi"), pods
-
-
-@st.composite
-def owners(draw: st.DrawFn, policy: Policy) -> Owners:
-    """A cluster of up to three nodes that is asked for more than it has."""
-    sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=3))
-    nodes = [node(f"n{at}").offer(cpu=size, memory="16Gi").build() for at, size in enumerate(sizes)]
-    wanted = [draw(jobs(f"j{at}")) for at in range(draw(st.integers(4, 7)))]
-    mirror = world(
-        nodes,
-        [queue("root").build(), *(one.build() for one in draw(queues()))],
-        [priority_class(name, value) for name, value in PRIORITIES.items()],
-        [group.build() for group, _ in wanted],
-    )
-    pods = [one for _, members in wanted for one in members]
-    free = dict(zip([one.name for one in nodes], sizes, strict=True))
-    pods = [_started(draw, one, free) for one in pods]
-    return Owners.of(mirror, pods, policy, grace=draw(st.integers(0, 1)))
-
-
-def _started(draw: st.DrawFn, one: PodBuilder, free: dict[str, int]) -> PodBuilder:
-    """Perhaps already running where there is room."""
-    cpu = int(one.requests["cpu"])
-    room = [name for name, left in free.items() if left >= cpu]
-    if not room or draw(st.integers(0, 3)) == 0:
-        return one
-    where = draw(st.sampled_from(room))
-    free[where] -= cpu
-    return one.on(where)
-
-
 @pytest.mark.parametrize("name", POLICIES)
 @quick
-@given(data=st.data())
-def test_evictions_come_to_an_end_when(name: str, data: st.DataObject) -> None:
-    cluster = data.draw(owners(POLICIES[name]))
+@given(crowd=crowds())
+def test_evictions_come_to_an_end_when(name: str, crowd: Crowd) -> None:
+    cluster = crowd.under(POLICIES[name])
     at_rest = cluster.comes_to_rest(within=CYCLES)
     event("evicts" if cluster.pairs else "evicts nobody")
     assert at_rest, cluster.evictions

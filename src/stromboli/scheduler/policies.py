@@ -9,6 +9,7 @@ cycle.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
@@ -24,9 +25,17 @@ STRICT_FLAG = "--disable-default-scheduler-config"
 
 
 class Policies:
-    """Holds the policy of the next cycle."""
+    """Holds the policy of the next cycle; ``warnings`` says what of a policy that comes in force surprises."""
 
-    def __init__(self, path: str, known: Known, *, strict: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        path: str,
+        known: Known,
+        *,
+        strict: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+        warnings: Callable[[Policy], Iterable[str]] = lambda _policy: (),
+    ) -> None:
         self.current: Policy = DEFAULT_POLICY
         self.generation = 0
         """Policies loaded from the file so far."""
@@ -35,6 +44,7 @@ class Policies:
         self._path = path
         self._known = known
         self._strict = strict
+        self._warnings = warnings
         self._watch = ContentWatch(Path(path), clock=clock) if path else None
 
     def load(self) -> None:
@@ -85,6 +95,8 @@ class Policies:
         self.generation += 1
         self.refused = None
         log.info("policy %s is in force: actions %s", self._path, ", ".join(loaded.policy.actions))
+        for warning in self._warnings(loaded.policy):
+            log.warning("policy %s: %s", self._path, warning)
 
     def _refuse(self, why: str) -> None:
         self.refused = f"policy {self._path}: {why}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from stromboli.kube.client import Client
@@ -15,7 +17,7 @@ from stromboli.kube.retrying import Backoff
 from stromboli.process.running import StartupError
 from stromboli.process.serving import endpoints
 from stromboli.scheduler import dumping, registering
-from stromboli.scheduler.core import policy_file
+from stromboli.scheduler.core import policy_file, policy_warnings
 from stromboli.scheduler.core.policy import PolicyError
 from stromboli.scheduler.debugging import LogLevelSocket, stack_routes
 from stromboli.scheduler.explaining import Explanations
@@ -47,7 +49,12 @@ async def serve(options: Options) -> None:
     logs.setup(options.verbosity, "json" if options.log_format == "json" else "text")
     traces.setup(PROGRAM)
     registry = registering.load(options.plugins_dir)
-    policies = Policies(options.scheduler_conf, registry.known, strict=options.disable_default_scheduler_config)
+    policies = Policies(
+        options.scheduler_conf,
+        registry.known,
+        strict=options.disable_default_scheduler_config,
+        warnings=partial(policy_warnings.warnings, plugins=registry.plugins),
+    )
     policies.load()
     process = Process(options, registry, policies, Environment.read())
     async with AsyncExitStack() as stack:
@@ -62,7 +69,7 @@ async def serve(options: Options) -> None:
 
 
 def check_config(options: Options) -> None:
-    """Print the effective policy of ``--check-config``.
+    """Print the effective policy of ``--check-config``; what is surprising about it goes to standard error.
 
     Raises:
         StartupError: the file is unusable, or something in it would be ignored; one line each.
@@ -70,12 +77,15 @@ def check_config(options: Options) -> None:
     path = options.check_config
     try:
         content = Path(path).read_bytes()
-        loaded = policy_file.parse(content, registering.load(options.plugins_dir).known)
+        registry = registering.load(options.plugins_dir)
+        loaded = policy_file.parse(content, registry.known)
     except OSError as error:
         raise StartupError(f"{path}: cannot be read: {error.strerror or error}") from error
     except PolicyError as error:
         raise StartupError(f"{path}: {error}") from error
     print(policy_file.render(loaded.policy), end="")
+    for warning in policy_warnings.warnings(loaded.policy, registry.plugins):
+        print(f"{path}: warning: {warning}", file=sys.stderr)
     if loaded.problems:
         raise StartupError("; ".join(f"{path}: {problem}" for problem in loaded.problems))
 

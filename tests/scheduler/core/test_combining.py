@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.scheduler.core.combining import Combination, Member
 from stromboli.scheduler.core.mirror import Mirror
@@ -28,17 +31,21 @@ from tests.scheduler.core.worlds import world
 P, A, R = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
 
 
-def combine(*tiers: Sequence[Hooks], switches: Switches | None = None) -> Combination:
+def combine(*tiers: Sequence[Hooks], switches: Switches | None = None, tiers_agree: bool = False) -> Combination:
     """One plugin a hooks object."""
     named = [
         [Member(PluginOption(f"p{tier}-{place}", switches or Switches()), hooks) for place, hooks in enumerate(several)]
         for tier, several in enumerate(tiers)
     ]
-    return Combination(named, [])
+    return Combination(named, [], tiers_agree=tiers_agree)
 
 
 @pytest.fixture
 def mirror() -> Mirror:
+    return _cluster()
+
+
+def _cluster() -> Mirror:
     return world(
         queue("default").build(),
         queue("late").born(5).build(),
@@ -92,8 +99,47 @@ VICTIMS = {
 }
 
 
+AGREED = {
+    "nobody registered": VictimCase([[], []], ""),
+    "everybody abstains": VictimCase([[("a", A)], [("b", A)]], ""),
+    "later tiers are asked, too": VictimCase([[("abc", P)], [("bc", P)], [("ab", P)]], "b"),
+    "an abstainer is not asked": VictimCase([[("", A)], [("a", P)]], "a"),
+    "an empty verdict spares everybody": VictimCase([[("", P)], [("a", P)]], ""),
+    "an intersection that becomes empty stays empty": VictimCase([[("a", P), ("b", P), ("c", P)]], ""),
+    "order is that of the candidates": VictimCase([[("cab", P)], [("bca", P)]], "abc"),
+}
+"""What the tiers make of the same answers when they have to agree."""
+
+
 @pytest.mark.parametrize("case", VICTIMS.values(), ids=VICTIMS.keys())
 def test_victims(mirror: Mirror, case: VictimCase) -> None:
+    assert _victims(mirror, case.tiers) == [case.want] * 3
+
+
+@pytest.mark.parametrize("case", AGREED.values(), ids=AGREED.keys())
+def test_victims_of_tiers_that_agree(mirror: Mirror, case: VictimCase) -> None:
+    assert _victims(mirror, case.tiers, tiers_agree=True) == [case.want] * 3
+
+
+ANSWERS = st.tuples(
+    st.permutations("abc").flatmap(lambda some: st.integers(0, 3).map(lambda n: "".join(some[:n]))),
+    st.sampled_from([P, A, R]),
+)
+
+
+@given(st.lists(st.lists(ANSWERS, max_size=3), max_size=3), st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_both_orders_of_tiers_give_the_same_victims(tiers: list[list[tuple[str, Vote]]], random: Random) -> None:
+    cluster = _cluster()
+    flat = [[answer] for tier in tiers for answer in tier]
+    random.shuffle(flat)
+    victims = _victims(cluster, tiers, tiers_agree=True)
+    assert _victims(cluster, tiers[::-1], tiers_agree=True) == victims
+    assert _victims(cluster, flat, tiers_agree=True) == victims
+
+
+def _victims(mirror: Mirror, tiers: list[list[tuple[str, Vote]]], *, tiers_agree: bool = False) -> list[str]:
+    """What comes out at each of the three points when the plugins of the tiers answer like that."""
     tasks = {name: mirror.tasks[f"ns/{name}"] for name in "abc"}
 
     def offering(names: str, vote: Vote) -> Hooks:
@@ -102,15 +148,15 @@ def test_victims(mirror: Mirror, case: VictimCase) -> None:
 
         return Hooks(preemptable=victims, reclaimable=victims, unified_evictable=victims)
 
-    combination = combine(*[[offering(*each) for each in tier] for tier in case.tiers])
+    combination = combine(*[[offering(*each) for each in tier] for tier in tiers], tiers_agree=tiers_agree)
     candidates = list(tasks.values())
     context = EvictionContext(Eviction.GANG_PREEMPT, mirror.jobs["ns/g"], "")
-    for found in (
+    found = (
         combination.preemptable(tasks["a"], candidates),
         combination.reclaimable(tasks["a"], candidates),
         combination.unified_evictable(context, candidates),
-    ):
-        assert "".join(task.name for task in found) == case.want
+    )
+    return ["".join(task.name for task in chosen) for chosen in found]
 
 
 def test_victim_tasks_are_the_union_of_the_first_tier_that_names_any(mirror: Mirror) -> None:

@@ -85,6 +85,19 @@ def test_arguments_configurations_and_metrics_are_read() -> None:
     assert read.metrics == {"type": "prometheus", "interval": "30s", "tls.insecureSkipVerify": "true"}
 
 
+@pytest.mark.parametrize(
+    ("line", "want"),
+    [
+        ("", False),
+        ("tiersAgreeOnVictims: true", True),
+        ("tiersAgreeOnVictims: false", False),
+        ("tiersAgreeOnVictims:", False),
+    ],
+)
+def test_tiers_agree_on_victims_only_when_asked_to(line: str, want: bool) -> None:
+    assert policy(f"actions: allocate\n{line}\n").tiers_agree_on_victims is want
+
+
 @dataclass
 class Refused:
     content: str
@@ -107,6 +120,14 @@ REFUSED = {
     "switch that is text": Refused(
         "actions: allocate\ntiers: [{plugins: [{name: gang, enableJobOrder: sometimes}]}]",
         "tiers[0].plugins[0].enableJobOrder: expected true or false, got 'sometimes'",
+    ),
+    "agreement that is text": Refused(
+        "actions: allocate\ntiersAgreeOnVictims: 'yes please'",
+        "tiersAgreeOnVictims: expected true or false, got 'yes please'",
+    ),
+    "agreement that is a list": Refused(
+        "actions: allocate\ntiersAgreeOnVictims: [preempt]",
+        "tiersAgreeOnVictims: expected true or false, got a list",
     ),
     "arguments as a list": Refused(
         "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: [1]}]}]",
@@ -173,6 +194,7 @@ policies = st.builds(
     st.lists(st.lists(options, max_size=3).map(tuple), max_size=3).map(tuple),
     st.lists(st.tuples(st.sampled_from(sorted(KNOWN.actions)), arguments), max_size=2).map(tuple),
     st.dictionaries(words, words),
+    st.booleans(),
 )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 
 from stromboli.process.running import StartupError
-from stromboli.scheduler.core.policy import DEFAULT_POLICY
+from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy
 from stromboli.scheduler.core.policy_file import Known
 from stromboli.scheduler.policies import Policies
 from stromboli.testing.clocks import FakeClock
@@ -119,6 +120,28 @@ async def test_change_for_the_worse_keeps_what_was_and_a_repair_is_taken(
         assert in_force(loaded) == ("allocate", "backfill")
         assert refusal(loaded) is None
         following.cancel()
+
+
+async def test_warnings_are_logged_once_at_start_and_at_each_change(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings(policy: Policy) -> list[str]:
+        return [f"{len(policy.actions)} actions"]
+
+    write(path, GOOD)
+    clock = FakeClock()
+    loaded = Policies(str(path), KNOWN, clock=clock, warnings=warnings)
+    loaded.load()
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(loaded.follow())
+        await clock.advance(5)
+        write(path, BAD)
+        await clock.advance(5)
+        write(path, BETTER)
+        await clock.advance(5)
+        following.cancel()
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert told == [f"policy {path}: 1 actions", f"policy {path}: 2 actions"]
 
 
 async def test_noise_in_the_folder_reloads_nothing(path: Path) -> None:

@@ -130,6 +130,28 @@ async def test_check_config_prints_the_effective_policy(tmp_path: Path, capsys: 
     )
 
 
+BEHIND = "actions: reclaim\ntiers:\n- plugins:\n  - name: conformance\n- plugins:\n  - name: proportion\n"
+AGREEING = "actions: reclaim\ntiers:\n- plugins:\n  - name: conformance\ntiersAgreeOnVictims: true\n"
+
+
+async def test_check_config_warns_of_plugins_that_are_not_heard(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await processing.serve(options_for(tmp_path / "p.yaml", BEHIND))
+    printed = capsys.readouterr()
+    assert printed.out == BEHIND
+    assert printed.err.startswith(f"{tmp_path / 'p.yaml'}: warning: reclaim: proportion in a later tier is asked")
+
+
+@pytest.mark.parametrize("content", [AGREEING, BEHIND + "tiersAgreeOnVictims: true\n"], ids=["one tier", "two tiers"])
+async def test_check_config_shows_that_tiers_agree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    await processing.serve(options_for(tmp_path / "p.yaml", content))
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == (content, "")
+
+
 UNUSABLE = {
     "missing file": (None, "cannot be read"),
     "unknown action": ("actions: alocate", "did you mean allocate?"),

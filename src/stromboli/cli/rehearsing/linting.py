@@ -18,22 +18,19 @@ from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins, known
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.actions import ACTIONS
-from stromboli.scheduler.core import policy_file
-from stromboli.scheduler.core.combining import Member
+from stromboli.scheduler.core import policy_file, policy_warnings
+from stromboli.scheduler.core.combining import EVICTABLE_POINTS, Combination, Member
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.plugin import Hooks, Plugin
-from stromboli.scheduler.core.policy import Arguments, PluginOption, Policy, PolicyError, Switches
+from stromboli.scheduler.core.policy import TIERS_AGREE, Arguments, PluginOption, Policy, PolicyError, Switches
 from stromboli.scheduler.core.view import View
 
 VICTIM_HOOKS = {
-    "preempt": ("preemptable", "preemptable"),
-    "reclaim": ("reclaimable", "reclaimable"),
-    "gangpreempt": ("unified_evictable", "victim"),
-    "gangreclaim": ("unified_evictable", "victim"),
+    **{action: (point, EVICTABLE_POINTS[point] or "") for action, point in policy_warnings.POINTS_ASKED.items()},
     "shuffle": ("victim_tasks", "victim"),
 }
-"""Evicting action to the hook that it asks, and the switch that silences the hook."""
+"""Evicting action to the hook that it asks, and the switch that silences the hook; empty when nothing does."""
 
 
 _SWITCHES = frozenset(field.name for field in fields(Switches))
@@ -43,7 +40,6 @@ _RENAMED = {
     "hyper_node_score": "hyper_node_order",
     "gradient": "hyper_node_gradient",
     "job_enqueueable": "job_enqueued",
-    "unified_evictable": "victim",
     "victim_tasks": "victim",
 }
 
@@ -89,6 +85,7 @@ class Lint:
             ]
             if self.policy
             else [],
+            TIERS_AGREE: self.policy is not None and self.policy.tiers_agree_on_victims,
             "plugins": [{"tier": tier, "name": name, "hooks": list(hooks)} for tier, name, hooks in self.takes_part],
         }
 
@@ -207,17 +204,8 @@ def _nobody_to_ask(policy: Policy, tiers: Tiers) -> Iterator[Finding]:
 
 
 def _tiers_that_are_not_heard(policy: Policy, tiers: Tiers) -> Iterator[Finding]:
-    for action in ("preempt", "reclaim"):
-        hook, switch = VICTIM_HOOKS[action]
-        answering = [(number, names) for number, names in enumerate(_answering(tiers, hook, switch), 1) if names]
-        if action in policy.actions and len(answering) > 1:
-            (first, heard), *rest = answering
-            silent = ", ".join(name for _, names in rest for name in names)
-            yield Finding(
-                Severity.WARNING,
-                f"{action}: {silent} in a later tier is asked about victims only when tier {first} "
-                f"({', '.join(heard)}) allows none; put them into the same tier, so that all must agree",
-            )
+    for warning in policy_warnings.unheard(policy, Combination(tiers, [])):
+        yield Finding(Severity.WARNING, warning)
 
 
 def _admission(policy: Policy, tiers: Tiers) -> Iterator[Finding]:

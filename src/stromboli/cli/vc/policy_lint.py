@@ -37,6 +37,7 @@ def lint_policy(invocation: Invocation) -> None:
 def _lines(found: Lint) -> Iterator[str]:
     from stromboli.cli.rehearsing.linting import purpose
     from stromboli.scheduler.actions import ACTIONS
+    from stromboli.scheduler.core.policy import TIERS_AGREE
 
     if found.policy is not None:
         yield "Actions, in this order:"
@@ -48,6 +49,8 @@ def _lines(found: Lint) -> Iterator[str]:
                 yield f"Tier {tier}:"
             yield f"  {name:<24}{purpose(found.plugins[name])}"
             yield f"  {'':<24}takes part in: {', '.join(hooks) or 'nothing'}"
+        if found.policy.tiers_agree_on_victims:
+            yield f"Nobody is evicted whom a plugin of any tier would spare ({TIERS_AGREE})."
         yield ""
     if not found.findings:
         yield "No findings."

@@ -35,6 +35,13 @@ from stromboli.scheduler.core.view import Refusal
 T = TypeVar("T")
 H = TypeVar("H")
 
+EVICTABLE_POINTS: Mapping[str, str | None] = {
+    "preemptable": "preemptable",
+    "reclaimable": "reclaimable",
+    "unified_evictable": None,
+}
+"""The hooks that are asked who may be evicted, and the switch that silences each; None: nothing does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -93,11 +100,16 @@ def _sub_job_fallback(sub_job: SubJob) -> SortKey:
 
 
 class Combination:
-    """All plugins of a cycle, speaking with one voice."""
+    """All plugins of a cycle, speaking with one voice.
 
-    def __init__(self, tiers: Sequence[Sequence[Member]], changes: list[Job]) -> None:
+    The first tier with a victim names all victims, and what later tiers would spare is not asked (spec 04 section
+    27.2), unless ``tiers_agree`` has every tier let a victim go.
+    """
+
+    def __init__(self, tiers: Sequence[Sequence[Member]], changes: list[Job], *, tiers_agree: bool = False) -> None:
         self._tiers = tiers
         self._changes = changes
+        self._tiers_agree = tiers_agree
         self._found: dict[tuple[str, str | None], list[list[Any]]] = {}
         self.job_ordering = Ordering(self._collect("job_order", "job_order"), _job_fallback)
         self.queue_ordering = Ordering(self._collect("queue_order", "queue_order"), _queue_fallback)
@@ -214,11 +226,11 @@ class Combination:
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
         """Which candidates of the same queue may be evicted for the task."""
-        return self._victims("preemptable", "preemptable", preemptor, candidates)
+        return self._victims("preemptable", preemptor, candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
         """Which candidates of other queues may be evicted for the task."""
-        return self._victims("reclaimable", "reclaimable", reclaimer, candidates)
+        return self._victims("reclaimable", reclaimer, candidates)
 
     def opinions(self, hook: str, subject: Task, candidates: Sequence[Task]) -> Iterator[tuple[str, Sequence[Task]]]:
         """Which candidates each plugin that has an opinion lets go; ``hook`` is ``preemptable`` or ``reclaimable``."""
@@ -228,9 +240,13 @@ class Combination:
             if vote != Vote.ABSTAIN:
                 yield member.option.name, allowed
 
+    def evictable_voters(self, point: str) -> list[list[str]]:
+        """Names of the plugins that are heard at one of ``EVICTABLE_POINTS``, tier by tier."""
+        return [[member.option.name for member in tier] for tier in self._speakers(point, EVICTABLE_POINTS[point])]
+
     def unified_evictable(self, context: EvictionContext, candidates: Sequence[Task]) -> list[Task]:
         """Which candidates may be evicted for a whole gang."""
-        return self._victims("unified_evictable", None, context, candidates)
+        return self._victims("unified_evictable", context, candidates)
 
     def victim_tasks(self, candidates: Sequence[Task]) -> list[Task]:
         """The union of the first tier that names any victim."""
@@ -251,8 +267,11 @@ class Combination:
                 return int(verdict)
         return -1 if self.queue_ordering.key(right) < self.queue_ordering.key(left) else 1
 
-    def _victims(self, name: str, switch: str | None, subject: object, candidates: Sequence[Task]) -> list[Task]:
-        for hooks in self._by_tier(name, switch):
+    def _victims(self, point: str, subject: object, candidates: Sequence[Task]) -> list[Task]:
+        tiers = self._by_tier(point, EVICTABLE_POINTS[point])
+        if self._tiers_agree:
+            return _agreed((hook(subject, candidates) for hooks in tiers for hook in hooks), candidates)
+        for hooks in tiers:
             chosen = _tier_verdict(hook(subject, candidates) for hook in hooks)
             if chosen:
                 return chosen
@@ -370,12 +389,15 @@ class Combination:
         return found
 
     def _find(self, hook: str, switch: str | None) -> list[list[Any]]:
+        return [[getattr(member.hooks, hook) for member in tier] for tier in self._speakers(hook, switch)]
+
+    def _speakers(self, hook: str, switch: str | None) -> list[list[Member]]:
         return [
             [
-                registered
+                member
                 for member in tier
                 if (switch is None or getattr(member.option.switches, switch))
-                and (registered := getattr(member.hooks, hook)) is not None
+                and getattr(member.hooks, hook) is not None
             ]
             for tier in self._tiers
         ]
@@ -412,3 +434,13 @@ def _tier_verdict(answers: Iterator[Victims]) -> list[Task]:
             allowed = {task.uid for task in victims}
             chosen = [task for task in chosen if task.uid in allowed]
     return chosen
+
+
+def _agreed(answers: Iterator[Victims], candidates: Sequence[Task]) -> list[Task]:
+    """The candidates whom everybody with an opinion lets go, as they were offered: no order of plugins matters."""
+    let_go: set[str] | None = None
+    for victims, vote in answers:
+        if vote != Vote.ABSTAIN:
+            uids = {task.uid for task in victims}
+            let_go = uids if let_go is None else let_go & uids
+    return [task for task in candidates if let_go and task.uid in let_go]

@@ -76,6 +76,9 @@ SWITCH_NAMES: Mapping[str, str] = {
 }
 """Spelling in policy files (irregular, and contract) to field of ``Switches``."""
 
+TIERS_AGREE = "tiersAgreeOnVictims"
+"""Key of a policy file for ``Policy.tiers_agree_on_victims``."""
+
 ALL_OFF: Mapping[str, bool] = {entry.name: False for entry in fields(Switches)}
 """For options built by programs, where an absent switch is off: ``Switches(**{**ALL_OFF, ...})``."""
 
@@ -100,6 +103,9 @@ class Policy:
     tiers: tuple[Tier, ...]
     configurations: tuple[tuple[str, Arguments], ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
+    tiers_agree_on_victims: bool = False
+    """Whether nobody is evicted whom a plugin of any tier would spare; otherwise the first tier with a victim decides
+    alone, as specified. An addition of ours."""
 
     def arguments_of(self, action: str) -> Arguments:
         """Arguments of an action: the first entry with its name wins; empty when there is none."""

@@ -16,14 +16,15 @@ from typing import TypeAlias
 import yaml
 
 from stromboli.scheduler.core import policy as core
-from stromboli.scheduler.core.policy import SWITCH_NAMES, Policy, PolicyError, Switches
+from stromboli.scheduler.core.policy import SWITCH_NAMES, TIERS_AGREE, Policy, PolicyError, Switches
 
 Arguments: TypeAlias = core.Arguments
 ArgumentCheck: TypeAlias = Callable[[Arguments], Iterable[str]]
 """Complaints about the arguments of one plugin or action, each naming its key."""
 
-_TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
+_TOP_KEYS = ("actions", "tiers", TIERS_AGREE, "configurations", "metrics")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEFAULTS = Switches()
 _LARGEST = 1024 * 1024
 """Size of a policy, as of the ConfigMap it comes from; reading far more would hold up the scheduler."""
 
@@ -85,6 +86,7 @@ class _Reader:
             ),
             configurations=tuple(self.configurations(document.get("configurations"))),
             metrics=_metrics(document.get("metrics")),
+            tiers_agree_on_victims=_switch(TIERS_AGREE, document.get(TIERS_AGREE), default=False),
         )
 
     def actions(self, value: object) -> tuple[str, ...]:
@@ -116,10 +118,9 @@ class _Reader:
                 continue
             if key not in SWITCH_NAMES:
                 self.problems.append(f"{where}.{key}: unknown switch{_choices(key, SWITCH_NAMES)}")
-            elif isinstance(value, bool):
-                given[SWITCH_NAMES[key]] = value
-            elif value is not None:
-                raise PolicyError(f"{where}.{key}: expected true or false, got {value!r}")
+            else:
+                attribute = SWITCH_NAMES[key]
+                given[attribute] = _switch(f"{where}.{key}", value, default=getattr(_DEFAULTS, attribute))
         return Switches(**given)
 
     def configurations(self, value: object) -> Iterable[tuple[str, Arguments]]:
@@ -144,6 +145,12 @@ def _metrics(value: object) -> dict[str, str]:
         if isinstance(setting, Mapping | list):
             raise PolicyError(f"metrics.{key}: expected text, got {_kind(setting)}")
     return {key: _scalar(setting) for key, setting in settings.items()}
+
+
+def _switch(where: str, value: object, *, default: bool) -> bool:
+    if not isinstance(value, bool | None):
+        raise PolicyError(f"{where}: expected true or false, got {_kind(value)}")
+    return default if value is None else value
 
 
 def _scalar(value: object) -> str:
@@ -195,6 +202,8 @@ def render(policy: Policy) -> str:
         "actions": ", ".join(policy.actions),
         "tiers": [{"plugins": [_entry(option) for option in tier]} for tier in policy.tiers],
     }
+    if policy.tiers_agree_on_victims:
+        document[TIERS_AGREE] = True
     if policy.configurations:
         document["configurations"] = [
             {"name": name, "arguments": dict(arguments)} for name, arguments in policy.configurations
@@ -205,11 +214,10 @@ def render(policy: Policy) -> str:
 
 
 def _entry(option: core.PluginOption) -> dict[str, object]:
-    default = Switches()
     changed = {
         name: getattr(option.switches, attribute)
         for name, attribute in SWITCH_NAMES.items()
-        if getattr(option.switches, attribute) != getattr(default, attribute)
+        if getattr(option.switches, attribute) != getattr(_DEFAULTS, attribute)
     }
     arguments = {"arguments": dict(option.arguments)} if option.arguments else {}
     return {"name": option.name, **changed, **arguments}
