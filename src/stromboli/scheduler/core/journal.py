@@ -21,7 +21,11 @@ from stromboli.scheduler.core.statuses import TaskStatus
 
 AccountingHook = Callable[[Task, Node], None]
 Books = tuple[AccountingHook | None, AccountingHook | None]
-"""A plugin's ``on_allocate`` and ``on_deallocate``; one that refuses a placement has not changed anything."""
+"""A plugin's ``on_allocate`` and ``on_deallocate``; one that refuses a placement has not changed anything.
+
+One that fails in another way is taken to refuse where it can, and is passed over where nobody is asked; see
+``Journal.faults``.
+"""
 
 
 class Act(Enum):
@@ -63,6 +67,8 @@ class Journal:
         self.decisions = Decisions()
         self.placed: dict[str, Task] = {}
         """Tasks that were Allocated or Pipelined at some time in this cycle, by UID."""
+        self.faults: list[str] = []
+        """What went wrong in books of plugins, each text once: a fault there ends neither the cycle nor the process."""
         self._books = books
         self._evicted: dict[str, tuple[Task, TaskStatus]] = {}
         self._discarded: list[Task] = []
@@ -94,6 +100,9 @@ class Journal:
             except PlacementRefused:
                 self._unplace(task, node, holding, self._books[:told])
                 raise
+            except Exception as error:  # a plugin that cannot account for a placement must not half have it
+                self._unplace(task, node, holding, self._books[:told])
+                raise PlacementRefused(self._noted(on_allocate, error)) from error
 
     def unplace(self, task: Task) -> None:
         """The reverse of ``place``: the task is Pending, on no node."""
@@ -104,10 +113,33 @@ class Journal:
     def _unplace(self, task: Task, node: Node, holding: Holding, books: Sequence[Books]) -> None:
         self.ledger.take_off(task, holding)
         self.ledger.set_status(task, TaskStatus.PENDING)
+        self._tell_removed(task, node, books)
+        task.eviction_occurred = False
+
+    def _tell_removed(self, task: Task, node: Node, books: Sequence[Books]) -> None:
         for _, on_deallocate in reversed(books):
             if on_deallocate is not None:
-                on_deallocate(task, node)
-        task.eviction_occurred = False
+                try:
+                    on_deallocate(task, node)
+                except Exception as error:  # the others' books are to be right all the same
+                    self._noted(on_deallocate, error)
+
+    def _tell_restored(self, task: Task, node: Node) -> None:
+        for on_allocate, _ in self._books:
+            if on_allocate is not None:
+                try:
+                    on_allocate(task, node)
+                except PlacementRefused:
+                    pass  # nobody can refuse that a task stays where it is
+                except Exception as error:  # the others' books are to be right all the same
+                    self._noted(on_allocate, error)
+
+    def _noted(self, hook: AccountingHook, error: Exception) -> str:
+        name = getattr(type(getattr(hook, "__self__", None)), "name", "") or getattr(hook, "__module__", "?")
+        text = f"plugin {name} failed to keep its books: {error!r}"
+        if text not in self.faults:
+            self.faults.append(text)
+        return text
 
     def evict(self, task: Task) -> None:
         """Marks a task as being released."""
@@ -116,9 +148,7 @@ class Journal:
         self.ledger.reweigh(task, holding_of(task.status), Holding.EVICTED)
         self.ledger.set_status(task, TaskStatus.RELEASING)
         if node is not None:
-            for _, on_deallocate in reversed(self._books):
-                if on_deallocate is not None:
-                    on_deallocate(task, node)
+            self._tell_removed(task, node, self._books)
 
     def unevict(self, task: Task, status: TaskStatus) -> None:
         """The reverse of ``evict`` for a task that was in ``status``."""
@@ -127,9 +157,7 @@ class Journal:
         self.ledger.reweigh(task, Holding.EVICTED, holding_of(status))
         self.ledger.set_status(task, status)
         if node is not None:
-            for on_allocate, _ in self._books:
-                if on_allocate is not None:
-                    _tell_restored(on_allocate, task, node)
+            self._tell_restored(task, node)
 
     def remember(self, task: Task) -> None:
         """Notes where a task is before that is undone, for reports at the end of the cycle."""
@@ -161,13 +189,6 @@ class Journal:
         """Undoes evictions that nobody has decided on, at the end of a cycle."""
         for task, before in reversed(list(self._evicted.values())):
             self.unevict(task, before)
-
-
-def _tell_restored(on_allocate: AccountingHook, task: Task, node: Node) -> None:
-    try:
-        on_allocate(task, node)
-    except PlacementRefused:
-        pass  # nobody can refuse that a task stays where it is
 
 
 class Statement:

@@ -1,7 +1,7 @@
 """capacity: queues with explicit deserved, guaranteed and greatest amounts, flat or in a tree (spec 06 section 10).
 
 Where the original stops everything because of one queue that cannot be used, only that queue and those below it are
-set aside here, and their jobs are told why.
+set aside here, and their jobs are told why. And what a queue has promised to jobs of lower priority keeps no job out.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Capacity(Plugin):
         self._options = Options.read(self.arguments, view)
         self._tree = QueueHierarchy.of(view.queues) if view.hierarchy.get(self.name) else None
         self._accounts = self._open_accounts()
+        self._lesser = reservations.LesserPromises(view)
         self._claims = devices.Claims(view.objects, capacities=self._options.capacities)
         self._keeps_gates = view.feature(GATES, False)
         self._charge_devices()
@@ -209,14 +210,23 @@ class Capacity(Plugin):
         wanted = job.min_resources
         if wanted is None:
             return []
-        return reservations.exceeded_names(self._view, wanted + _promised(account), account.limit, wanted)
+        lacking = reservations.exceeded_names(self._view, wanted + _promised(account), account.limit, wanted)
+        if lacking:
+            taken = self._promised_before(account, job)
+            lacking = reservations.exceeded_names(self._view, wanted + taken, account.limit, wanted)
+        return lacking
+
+    def _promised_before(self, account: Account, job: Job) -> Floats:
+        """As :func:`_promised`, without what is promised to jobs of the same queue that come after this one."""
+        return _promised(account) - np.minimum(self._lesser.before(job), account.inqueue)
 
     def _refuse(self, job: Job, account: Account, lacking: list[str], devices_lacking: list[Shortage]) -> None:
         names = [*lacking, *(["dra-resource-exceeded"] if devices_lacking else [])]
         queue_quotas.report_quota(self._view, job, names)
         if lacking:
             limiting = self._limiting(account, lacking, lambda one: self._lacks(one, job))
-            queue_quotas.refuse_quota(self._view, job, self._quota(limiting, _promised(limiting)), lacking)
+            quota = self._quota(limiting, self._promised_before(limiting, job))
+            queue_quotas.refuse_quota(self._view, job, quota, lacking)
         else:
             text = reservations.for_group(devices_lacking, queue_quotas.held_by(devices_lacking))
             queue_quotas.refuse_short(self._view, job, text, devices_lacking)

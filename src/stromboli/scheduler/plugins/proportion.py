@@ -3,6 +3,8 @@
 Every queue with jobs gets a *deserved* amount by water-filling: what is left of the cluster is handed out by weight,
 nobody gets more than it requests or may have, nobody less than its guarantee, until nothing is left or everybody is
 satisfied.
+
+One thing differs from the original: promises to jobs of lower priority do not keep a job out of its queue.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class Proportion(Plugin):
         self._view = view
         self._standings = _standings(view)
         share_out(list(self._standings.values()), view.total)
+        self._lesser = reservations.LesserPromises(view)
         return Hooks(
             queue_order=Order(key=self._key),
             reclaimable=self._reclaimable,
@@ -126,6 +129,9 @@ class Proportion(Plugin):
             return Vote.PERMIT
         total = wanted + queue.allocated + standing.inqueue - standing.elastic
         lacking = reservations.exceeded_names(self._view, total, standing.limit, wanted)
+        if lacking:
+            total = total - np.minimum(self._lesser.before(job), standing.inqueue)
+            lacking = reservations.exceeded_names(self._view, total, standing.limit, wanted)
         if not lacking:
             return Vote.PERMIT
         queue_quotas.report_quota(self._view, job, lacking)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stromboli.scheduler.core.columns import Floats
-    from stromboli.scheduler.core.records import Job
+    from stromboli.scheduler.core.records import Job, Queue
     from stromboli.scheduler.core.tables import Bools
     from stromboli.scheduler.core.view import View
 
@@ -69,6 +69,40 @@ def _running_in_full(view: View) -> Bools:
     running = table.phase[:count] == Phase.RUNNING
     result: Bools = table.active[:count] & table.has_minimum[:count] & running & enough
     return result
+
+
+class LesserPromises:
+    """What queues have promised to jobs of lower priority, which keeps no job out that comes before them.
+
+    Summed up when first asked. What is promised to lesser jobs after that is not known here and counts in full.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._amounts: Floats | None = None
+        self._by_queue: dict[str, dict[int, Floats]] = {}
+
+    def before(self, job: Job) -> Floats:
+        """What the job's queue has promised to jobs of lower priority."""
+        found = np.zeros(self._view.columns.width)
+        if job.queue is None:
+            return found
+        if job.queue.name not in self._by_queue:
+            self._by_queue[job.queue.name] = self._summed(job.queue)
+        for priority, amount in self._by_queue[job.queue.name].items():
+            if priority < job.priority:
+                found += amount
+        return found
+
+    def _summed(self, queue: Queue) -> dict[int, Floats]:
+        if self._amounts is None:
+            self._amounts = promised(self._view)
+        sums: dict[int, Floats] = {}
+        for job in queue.jobs.values():
+            amount = self._amounts[job.row]
+            if amount.any():
+                sums[job.priority] = sums.get(job.priority, 0.0) + amount
+        return sums
 
 
 def shortages(
