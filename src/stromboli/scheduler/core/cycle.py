@@ -246,6 +246,8 @@ class Cycle:
             self.mirror.queues, self.mirror.columns, self._held_devices(), self._held_otherwise(), now=self.now
         )
         self._end_tentative(TaskStatus.ALLOCATED)
+        for fault in self.journal.faults:
+            self.complain(fault)
         self._hand_over()
         self.result.timings["close", ""] = self._clock() - started
         return self.result
