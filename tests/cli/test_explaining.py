@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -9,6 +11,8 @@ from stromboli.api import core, kinds
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.explaining import explain
+from stromboli.cli.rehearsing.rungs import Rung
+from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy
 from stromboli.testing import builders
 from stromboli.testing.apiserver import FakeApiServer
@@ -31,6 +35,31 @@ def test_every_reason_has_a_next_step() -> None:
 def rung(situation: Situation, title: str) -> tuple[str, ...]:
     """The lines of one rung."""
     return next(rung.lines for rung in explain(situation.facts()).rungs if rung.title == title)
+
+
+HELD = (
+    "nodes were found, but binds of its pods are refused: train-worker-0 on node n0: no. Never (403); "
+    "they are tried again at 00:00:08 UTC"
+)
+
+
+@pytest.mark.parametrize("events", [[], [{"message": "failed to bind to node n0: no. Never (403)"}]])
+def test_refused_binds_say_when_they_are_tried_again(events: list[JsonObject]) -> None:
+    """Events are kept for an hour; the condition stays."""
+    situation = replace(SITUATIONS["binds are refused"], events=events)
+    facts = situation.facts()
+    assert facts.group is not None
+    step = NEXT_STEPS[WaitReason.BINDING_REFUSED]
+    condition = core.PodGroupCondition(
+        type="Fits", status="False", reason=WaitReason.BINDING_REFUSED, message=f"{HELD}; {step}"
+    )
+    group = msgspec.structs.replace(
+        facts.group, status=msgspec.structs.replace(facts.group.status, conditions=(condition,))
+    )
+    found = explain(replace(facts, snapshot=facts.snapshot.with_objects(group)))
+    messages = [event["message"] for event in events]
+    assert (found.reason, found.sentence) == ("BindingRefused", f"ns/train waits: {(messages or [HELD])[-1]}.")
+    assert found.rungs[-1] == Rung("Binding", (*messages, HELD))
 
 
 def test_the_queue_rung_climbs_to_the_root() -> None:

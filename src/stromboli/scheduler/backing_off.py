@@ -16,11 +16,20 @@ FIRST_SECONDS = 2.0
 MAXIMUM_SECONDS = 120.0
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Until when a gang must not be placed (seconds since the epoch), and what was said when it was refused last."""
+
+    until: float
+    error: str = ""
+
+
 @dataclass(slots=True)
 class _Record:
     rounds: int = 0
     cycle: int = -1
     until: float = 0.0
+    error: str = ""
     refused: set[str] = field(default_factory=set)
 
 
@@ -32,10 +41,10 @@ class GangBackoff(Generic[JobT]):
         self._maximum = maximum
         self._records: dict[JobT, _Record] = {}
 
-    def refused(self, job: JobT, uid: str, *, cycle: int, now: float) -> float:
+    def refused(self, job: JobT, uid: str, *, cycle: int, now: float, error: str = "") -> float:
         """Pod ``uid``, placed by ``cycle``, could not be bound; answers the time until which its gang is held.
 
-        All refusals of one cycle count once: a gang is not punished for its size.
+        All refusals of one cycle count once: a gang is not punished for its size. The first ``error`` is kept.
         """
         record = self._records.setdefault(job, _Record())
         record.refused.add(uid)
@@ -43,6 +52,7 @@ class GangBackoff(Generic[JobT]):
             record.cycle = cycle
             record.rounds += 1
             record.until = now + self._delay(record.rounds)
+            record.error = error
         return record.until
 
     def settled(self, job: JobT, uid: str) -> None:
@@ -54,9 +64,9 @@ class GangBackoff(Generic[JobT]):
         if not record.refused:
             del self._records[job]
 
-    def held(self, now: float) -> dict[JobT, float]:
-        """Gangs that must not be placed at ``now``, with the time until which they are held."""
-        return {job: record.until for job, record in self._records.items() if record.until > now}
+    def held(self, now: float) -> dict[JobT, Hold]:
+        """Gangs that must not be placed at ``now``."""
+        return {job: Hold(record.until, record.error) for job, record in self._records.items() if record.until > now}
 
     def __len__(self) -> int:
         return len(self._records)

@@ -21,7 +21,7 @@ from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.events import Recorder
 from stromboli.scheduler import extender_calling, garbage, holding
 from stromboli.scheduler.accepting import Acceptance, Share
-from stromboli.scheduler.backing_off import GangBackoff
+from stromboli.scheduler.backing_off import GangBackoff, Hold
 from stromboli.scheduler.binding import Binder, PreBinders
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
@@ -193,7 +193,7 @@ class Scheduler:
         except Exception as error:
             raise CycleFailed(f"cycle {self.cycles} failed: {type(error).__name__}: {error}") from error
 
-    def _cycle_options(self, held: Mapping[str, float]) -> dict[str, object]:
+    def _cycle_options(self, held: Mapping[str, Hold]) -> dict[str, object]:
         options = self._options
         return {
             holding.OPTION: held,
@@ -246,7 +246,13 @@ class Scheduler:
 
     def refused(self, bind: Bind, cycle: int, error: Exception) -> None:
         """A bind failed: its gang stands back, and the truth about its pod is fetched."""
-        self._backoff.refused(bind.task.job_id, bind.task.uid, cycle=cycle, now=self._clock.time())
+        self._backoff.refused(
+            bind.task.job_id,
+            bind.task.uid,
+            cycle=cycle,
+            now=self._clock.time(),
+            error=f"{bind.task.name} on node {bind.node}: {error}",
+        )
         self._resync.enqueue(bind.task)
 
     def took(self, seconds: float) -> None:

@@ -96,6 +96,20 @@ def test_numbers_are_renewed_when_they_have_aged_and_the_condition_ends_when_the
     assert (condition.status, condition.reason) == ("True", "Fits")
 
 
+def test_what_was_short_once_is_not_told_when_something_else_is_in_the_way() -> None:
+    mirror = cluster()
+    gang(mirror, 1, 8)
+    run_cycle(mirror, POLICY)
+    for name in ("n0", "n1"):
+        mirror.apply_node(node(name).offer(cpu=9, memory="9Gi").cordon().build())
+    condition = fits(run_cycle(mirror, POLICY, now=NOW + 60))
+    assert condition is not None
+    assert condition.message == (
+        "g-w-0: 0/2 nodes are unavailable: 2 node(s) were unschedulable; "
+        "ask for less, change selectors and tolerations, or add nodes that fit"
+    )
+
+
 def test_a_node_that_something_else_speaks_against_does_not_come_close() -> None:
     mirror = cluster()
     mirror.apply_node(node("n2").offer(cpu=6, memory="8Gi").cordon().build())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.scheduler.backing_off import GangBackoff
+from stromboli.scheduler.backing_off import GangBackoff, Hold
 
 JOB = ("ns", "job")
 
@@ -34,12 +34,19 @@ def test_record_ends_when_every_refused_pod_is_bound_or_gone() -> None:
     for cycle in (1, 2):
         backoff.refused(JOB, "p1", cycle=cycle, now=0)
         backoff.refused(JOB, "p2", cycle=cycle, now=0)
-    assert backoff.held(now=1) == {JOB: 2}
+    assert backoff.held(now=1) == {JOB: Hold(2)}
     backoff.settled(JOB, "p1")
-    assert backoff.held(now=1) == {JOB: 2}
+    assert backoff.held(now=1) == {JOB: Hold(2)}
     backoff.settled(JOB, "p2")
     assert backoff.held(now=1) == {}
     assert len(backoff) == 0
+
+
+def test_a_held_gang_tells_what_was_said_first_when_it_was_refused_last() -> None:
+    backoff = GangBackoff[tuple[str, str]]()
+    for cycle, error in ((1, "no room"), (2, "denied"), (2, "conflict")):
+        backoff.refused(JOB, "p1", cycle=cycle, now=0, error=error)
+    assert backoff.held(now=1) == {JOB: Hold(2, "denied")}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.booleans()), max_size=60))

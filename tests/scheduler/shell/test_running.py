@@ -114,6 +114,15 @@ async def test_gang_whose_binds_are_always_refused_does_not_starve_another(stage
     assert stage.bind_calls("a-0") == 2, "a won two cycles before it stood back"
     assert stage.bound("a") == 0
     await stage.until(lambda: "binds of its pods were refused" in str(scheduler.explanations.of("ns/a")), "reason")
+    cause = "binds of its pods are refused: a-"
+    await stage.until(lambda: all(cause in said(stage, name) for name in ("a-0", "a-1")), "conditions of its pods")
+    assert "denied" in said(stage, "a-1")
+    assert "they are tried again at " in said(stage, "a-1")
+
+
+def said(stage: Stage, pod: str) -> str:
+    """What the condition of a pod that waits says."""
+    return str((stage.condition(pod) or {}).get("message"))
 
 
 async def test_pod_deleted_while_its_bind_is_under_way_frees_its_place(stage: Stage) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stromboli.api import core
+from stromboli.api.complaints import names_cause
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import ladder, queueing
-from stromboli.cli.rehearsing.facts import BIND_FAILURE, Facts, Trial
+from stromboli.cli.rehearsing.facts import BIND_FAILURES, Facts, Trial
 from stromboli.cli.rehearsing.ladder import RoleFit
 from stromboli.cli.rehearsing.rungs import request_of
 from stromboli.scheduler.core.records import Job
@@ -81,8 +82,12 @@ def uncapitalised(sentence: str) -> str:
 
 def without_advice(message: str, reason: str) -> str:
     """The scheduler's message without the next step at its end, which is told apart."""
-    told, _, _ = message.partition(". ")
-    return told.rstrip(".").removesuffix(NEXT_STEPS[word(reason)]).rstrip("; ")
+    step = NEXT_STEPS[word(reason)]
+    told = message.rstrip(".")
+    if told.endswith(step):  # what others have said may have full stops in it
+        return told.removesuffix(step).rstrip("; ")
+    told, _, _ = told.partition(". ")
+    return told.rstrip("; ")
 
 
 def word(reason: str) -> WaitReason:
@@ -191,9 +196,16 @@ def _verdict_of_the_cycle(trial: Trial) -> Iterator[Cause]:
         found = trial.placeable()
         told = f"{found} of the {counted(missing, 'pod')} that it lacks {verb(found, 'find')} a node; then {pod}: {why}"
         yield Cause(WaitReason.GANG_INCOMPLETE, told)
-    failures = trial.facts.told(BIND_FAILURE)
-    if failures:
-        yield Cause(WaitReason.BINDING_REFUSED, failures[-1])
+    failures, hold = trial.facts.told(*BIND_FAILURES), word_of_the_hold(trial.facts)
+    if failures or hold:
+        yield Cause(WaitReason.BINDING_REFUSED, failures[-1] if failures else hold)
+
+
+def word_of_the_hold(facts: Facts) -> str:
+    """What the scheduler has written about binds that were refused and when it tries again; empty when nothing."""
+    written = facts.group.status.conditions if facts.group else ()
+    found = next((one for one in written if names_cause(one) and one.reason == WaitReason.BINDING_REFUSED), None)
+    return without_advice(found.message, found.reason) if found else ""
 
 
 def _nothing(trial: Trial) -> Cause:

@@ -11,7 +11,7 @@ from stromboli.api.reasons import NEXT_STEPS, WaitReason, bounded
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import causes, ladder, members, queueing
 from stromboli.cli.rehearsing.evicting import eviction_rung
-from stromboli.cli.rehearsing.facts import BIND_FAILURE, Facts, Trial
+from stromboli.cli.rehearsing.facts import BIND_FAILURES, Facts, Trial
 from stromboli.cli.rehearsing.rungs import Rung
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
@@ -117,7 +117,8 @@ def _rungs(trial: Trial) -> tuple[tuple[Rung, ...], bool]:
         rung, enough = ladder.topology_rung(cycle, job, fitting)
         rungs.append(rung)
     rungs.append(eviction_rung(cycle, job, fitting))
-    failures = trial.facts.told(BIND_FAILURE)
+    hold = causes.word_of_the_hold(trial.facts)
+    failures = [*trial.facts.told(*BIND_FAILURES)[-LATEST_FAILURES:], *([hold] if hold else [])]
     if failures:
-        rungs.append(Rung("Binding", tuple(failures[-LATEST_FAILURES:])))
+        rungs.append(Rung("Binding", tuple(failures)))
     return tuple(rungs), enough

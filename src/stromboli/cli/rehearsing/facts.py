@@ -20,7 +20,8 @@ from stromboli.scheduler.core.policy import Policy
 from stromboli.scheduler.core.records import Job
 from stromboli.scheduler.core.view import Sample
 
-BIND_FAILURE = "failed to bind"
+BIND_FAILURES = ("failed to bind", "execute preBind for pod")
+"""How events about refused binds begin (spec 04 section 19)."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,10 @@ class Facts:
         first, _, _ = str(state.get("message") or "").strip("[]").partition("), ")
         return first.partition(" (")[0]
 
-    def told(self, words: str) -> list[str]:
-        """Messages of events about the job and its pods that have these words, oldest first."""
-        return [str(event.get("message")) for event in self.events if words in str(event.get("message"))]
+    def told(self, *beginnings: str) -> list[str]:
+        """Messages of events about the job and its pods that begin so, oldest first."""
+        messages = (str(event.get("message")) for event in self.events)
+        return [message for message in messages if message.startswith(beginnings)]
 
 
 @dataclass(frozen=True)

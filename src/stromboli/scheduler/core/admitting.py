@@ -47,6 +47,11 @@ def _present(job: Job) -> core.PodGroupCondition | None:
     return next((item for item in job.pod_group.status.conditions if item.type == ADMITTED), None)
 
 
+def denies_fit(condition: Condition) -> bool:
+    """Whether a plugin says of a gang that it must not be placed though there is room."""
+    return condition.type == FITS and condition.status == "False"
+
+
 def still_good(old: core.PodGroupCondition, new: Condition, now: float) -> bool:
     """Whether what is written need not be written anew: it says the same, or its numbers have not aged."""
     if (old.status, old.reason) != (new.status, new.reason):

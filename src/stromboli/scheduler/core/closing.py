@@ -7,6 +7,7 @@ server is known to hold, so a cycle in which nothing happened writes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -121,11 +122,23 @@ def stranded_pods(job: Job, message: str) -> list[PodUpdate]:
     return updates
 
 
-def pod_updates(job: Job, cause: str = "") -> list[PodUpdate]:
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a job gets nothing although no node is to blame, with the next step."""
+
+    message: str = ""
+    reason: str = ""
+    """Of the pods' conditions; empty for what becomes of them by the rules."""
+
+
+NO_CAUSE = Cause()
+
+
+def pod_updates(job: Job, cause: Cause = NO_CAUSE) -> list[PodUpdate]:
     """Conditions of tasks that were not bound; only those that say something new (spec 04 section 30.4).
 
-    ``cause`` is why the job gets nothing although no node is to blame. Its numbers may change with everything that
-    happens in a queue, which is not worth a write for every pod that waits in it.
+    The numbers of the cause may change with everything that happens in a queue, which is not worth a write for every
+    pod that waits in it.
     """
     updates: list[PodUpdate] = []
     if not any(job.counts[status] for status in _WAITING):
@@ -135,15 +148,16 @@ def pod_updates(job: Job, cause: str = "") -> list[PodUpdate]:
         if task.status not in _WAITING or task.gated:
             continue
         told = outlook(task)
-        message = told.message
-        if not message:
-            if cause and _says(task, told.reason, cause):
-                continue
-            fallback = fallback if fallback is not None else cause or job_text(job) or ALL_NODES_UNAVAILABLE
-            message = fallback
-        nominated = told.nominated_node if told.nominated_node != task.nominated_node else ""
         # Autoscalers add no nodes for a pod that is "Schedulable", and this one waits like the others of its gang.
         reason = "Unschedulable" if told.reason == "Schedulable" else told.reason
+        message = told.message
+        if not message:
+            reason = cause.reason or reason
+            if cause.message and _says(task, reason, cause.message):
+                continue
+            fallback = fallback if fallback is not None else cause.message or job_text(job) or ALL_NODES_UNAVAILABLE
+            message = fallback
+        nominated = told.nominated_node if told.nominated_node != task.nominated_node else ""
         condition = ("False", reason, message)
         if condition != task.scheduled_condition or nominated:
             task.scheduled_condition = condition

@@ -12,7 +12,14 @@ from random import Random
 from typing import Required, TypedDict, Unpack
 
 from stromboli.api import core
-from stromboli.api.reasons import NEXT_STEPS, EventReason, EventType, WaitReason, gang_unschedulable
+from stromboli.api.reasons import (
+    NEXT_STEPS,
+    EventReason,
+    EventType,
+    PodConditionReason,
+    WaitReason,
+    gang_unschedulable,
+)
 from stromboli.scheduler.core import admitting, closing, devices, near_misses, opening, victim_order
 from stromboli.scheduler.core.accounting import Holding
 from stromboli.scheduler.core.acting import Action
@@ -27,7 +34,7 @@ from stromboli.scheduler.core.results import Bind, CycleResult, Evict, PodGroupU
 from stromboli.scheduler.core.searching import Searches
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.core.stranding import GRACE_SECONDS, Stranding, stranding_of
-from stromboli.scheduler.core.view import JobEvent, Refusal, View
+from stromboli.scheduler.core.view import Condition, JobEvent, Refusal, View
 
 Clock = Callable[[], float]
 NO_HOOKS = Hooks()
@@ -269,7 +276,7 @@ class Cycle:
         assert group is not None
         conditions = [*self.view.conditions.get(job.id, ())]
         admission = admitting.condition_of(job, self.view.refusals.get(job.id), self.now)
-        fit = near_misses.condition_of(job, self._near_misses.get(job.id), self.now)
+        fit = None if self._denial(job) else near_misses.condition_of(job, self._near_misses.get(job.id), self.now)
         conditions.extend(condition for condition in (admission, fit) if condition is not None)
         status = closing.status_of(job, conditions, self.view.session_id, self.now)
         written = not closing.same_status(status, group.status)
@@ -314,12 +321,22 @@ class Cycle:
         """Why a job is not admitted, or gets nothing from its queue after that."""
         return self.view.refusals.get(job.id) if job.is_pending else self._withheld.get(job.id)
 
-    def _cause(self, job: Job) -> str:
+    def _cause(self, job: Job) -> closing.Cause:
         """Why a job gets nothing when no node is to blame for it, with the next step."""
+        denial = self._denial(job)
+        if denial is not None:
+            # Autoscalers must not add nodes for pods that would be refused there as well.
+            return closing.Cause(denial.message, PodConditionReason.SCHEDULER_ERROR)
         refusal = self._refusal(job)
         if refusal is None:
-            return next(iter(self.notes.get(job.id, ())), "")
-        return refusal.message if job.is_pending else f"{refusal.message}; {NEXT_STEPS[WaitReason(refusal.reason)]}"
+            return closing.Cause(next(iter(self.notes.get(job.id, ())), ""))
+        if job.is_pending:
+            return closing.Cause(refusal.message)
+        return closing.Cause(f"{refusal.message}; {NEXT_STEPS[WaitReason(refusal.reason)]}")
+
+    def _denial(self, job: Job) -> Condition | None:
+        """What a plugin has said against placing a gang for which there is room."""
+        return next((one for one in self.view.conditions.get(job.id, ()) if admitting.denies_fit(one)), None)
 
     def _close_strays(self) -> None:
         """Says why jobs are in no cycle, once; those that may still get what they miss are looked at again."""

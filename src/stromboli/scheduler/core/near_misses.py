@@ -68,7 +68,15 @@ def condition_of(job: Job, miss: NearMiss | None, now: float) -> Condition | Non
         settled = old is None or old.status == "True"
         return None if settled else Condition(FITS, FITS, "there is a node for every task that the group needs")
     if miss is None:
+        miss = _other_refusal(job) if old is not None and old.status == "False" else None
+    if miss is None:
         return None
     word = WaitReason.GANG_INCOMPLETE if miss.placed else WaitReason.NODES_REFUSE
     condition = Condition(FITS, word, f"{miss.message}; {NEXT_STEPS[word]}", "False")
     return None if old is not None and still_good(old, condition, now) else condition
+
+
+def _other_refusal(job: Job) -> NearMiss | None:
+    """What nodes say now that amounts do not speak against the gang: what was written once must not outlive that."""
+    refused = next((job.tasks[uid] for uid in job.fit_errors if uid in job.tasks), None)
+    return None if refused is None else NearMiss(0, f"{refused.name}: {str(job.fit_errors[refused.uid]).rstrip('.')}")
