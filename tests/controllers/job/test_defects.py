@@ -90,9 +90,7 @@ REGISTER = {
     "spec_02_17_3: markers of plugins are not written": (
         "test_scenarios.test_plugins_leave_their_objects_and_take_them_away"
     ),
-    "spec_02_18: percent signs garble a message": (
-        "test_podgroups.test_the_latest_true_condition_is_told_unless_all_is_scheduled"
-    ),
+    "spec_02_18: percent signs garble a message": "test_podgroups.test_how_a_complaint_is_put",
     "spec_02_21: a bad number leaves zero": "test_plugins.ARGUMENTS/a bad number ends it and keeps the default",
     "spec_02_22_7: the head's Service goes by names of ports": "test_plugins.test_ray_service_targets_numbers",
 }

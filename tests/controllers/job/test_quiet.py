@@ -17,12 +17,12 @@ WRITES = ("create", "update", "patch", "delete")
 
 
 @asynccontextmanager
-async def time_goes_on(clock: FakeClock) -> AsyncIterator[None]:
-    """While the block runs, tenths of a second pass."""
+async def time_goes_on(clock: FakeClock, step: float = 0.1) -> AsyncIterator[None]:
+    """While the block runs, time passes in steps of ``step`` seconds."""
 
     async def tick() -> None:
         while True:
-            await clock.advance(0.1)
+            await clock.advance(step)
             await asyncio.sleep(0.005)
 
     task = asyncio.create_task(tick())

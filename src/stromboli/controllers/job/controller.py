@@ -19,7 +19,7 @@ from stromboli.api import kinds
 from stromboli.api.batch import MOST_REPLICAS, Job
 from stromboli.api.phases import JobAction
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import policies, status
+from stromboli.controllers.job import pacing, policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.deciding import Decision, TimerKey, decide
 from stromboli.controllers.job.executing import Executor
@@ -65,6 +65,7 @@ class JobController:
         max_requeue: int = 15,
         consume_commands: bool = True,
         priority_classes: bool = True,
+        counters_wait: float = pacing.LONGEST_WAIT,
         observer: WorkObserver | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -75,7 +76,7 @@ class JobController:
         self._failures: dict[str, int] = {}
         self._jobs = informers.plain(kinds.JOBS)
         self._observer = Observer(informers, priority_classes=priority_classes)
-        self._executor = Executor(client, self._ledger, events, numbers, clock)
+        self._executor = Executor(client, self._ledger, events, numbers, clock, counters_wait=counters_wait)
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
         )
@@ -137,13 +138,13 @@ class JobController:
         try:
             decision = decide(view, self._clock.time())
             self._timers[job.uid] = decision.timers
-            await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
+            left_for = await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
         except Exception as error:
             self._remember(key, view, decision)
             return await self._failed(key, raw, job, decision or Decision(), error)
         self._failures.pop(job.uid, None)
         self._inbox.settle(key, [*view.reported, *([decision.cause] if decision.cause else [])], decision.remembered)
-        return self._again(decision)
+        return self._again(decision, left_for)
 
     def _remember(self, key: Key, view: Observed, decision: Decision | None) -> None:
         """A pass has failed: what it was about to act on stays due."""
@@ -153,10 +154,11 @@ class JobController:
         if decision.cause is not None:
             self._inbox.report(key, decision.cause)
 
-    def _again(self, decision: Decision) -> Result | None:
-        if decision.again_at is None:
-            return None
-        return Result(requeue_after=max(0.0, decision.again_at - self._clock.time()))
+    def _again(self, decision: Decision, left_for: float | None) -> Result | None:
+        waits = [] if left_for is None else [left_for]
+        if decision.again_at is not None:
+            waits.append(max(0.0, decision.again_at - self._clock.time()))
+        return Result(requeue_after=min(waits)) if waits else None
 
     def _observe(self, key: Key, job: Job) -> Observed:
         uid = job.uid

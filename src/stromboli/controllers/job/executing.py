@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from stromboli.api import core, kinds, names
 from stromboli.api.batch import Job
 from stromboli.api.core import Pod, timestamp
-from stromboli.controllers.job import pods, status
+from stromboli.controllers.job import pacing, pods, status
 from stromboli.controllers.job.ledger import LONGEST_LAG, Created, JobLedger, Ledger
 from stromboli.controllers.job.members import Member, member_of
 from stromboli.controllers.job.operations import (
@@ -69,23 +69,33 @@ class Executor:
     """Performs operations for any job."""
 
     def __init__(
-        self, client: Client, ledger: Ledger, events: Events, observer: Observer, clock: Clock = SYSTEM_CLOCK
+        self,
+        client: Client,
+        ledger: Ledger,
+        events: Events,
+        observer: Observer,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        counters_wait: float = pacing.LONGEST_WAIT,
     ) -> None:
         self._client = client
         self._clock = clock
+        self._counters_wait = counters_wait
         self._ledger = ledger
         self._events = events
         self._observer = observer
 
-    async def perform(self, raw: JsonObject, job: Job, operations: Iterable[Operation]) -> None:
+    async def perform(self, raw: JsonObject, job: Job, operations: Iterable[Operation]) -> float | None:
         """Perform ``operations`` for ``job``, which was decoded from ``raw``.
 
-        Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
+        Answers in how many seconds another pass has to write what this one has left to it (see :mod:`.pacing`), or
+        None. Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
         """
         memory = self._ledger.of(job.uid)
-        task = _Pass(self._client, memory, self._events, self._observer, self._clock, raw, job)
+        task = _Pass(self._client, memory, self._events, self._observer, self._clock, self._counters_wait, raw, job)
         for operation in operations:
             await task.perform(operation)
+        return task.left_for
 
 
 class _Pass:
@@ -98,11 +108,13 @@ class _Pass:
         events: Events,
         observer: Observer,
         clock: Clock,
+        counters_wait: float,
         raw: JsonObject,
         job: Job,
     ) -> None:
         self._client, self._memory, self._events, self._observer = client, memory, events, observer
-        self._clock = clock
+        self._clock, self._counters_wait = clock, counters_wait
+        self.left_for: float | None = None
         self._raw, self._job = raw, job
         self._recorded = status.recorded(job)
         self._namespace = job.namespace
@@ -140,16 +152,29 @@ class _Pass:
 
     async def _write_status(self, wanted: JsonObject) -> None:
         patch = status.difference(self._recorded, wanted)
-        if not patch:
+        self.left_for = self._wait_for_more(patch)
+        if not patch or self.left_for is not None:
             return
         written = await self._status_written(self._guarded({"status": patch}))
         if written is None:
             return  # the job is gone, and with it everything that could be said about it
         self._remember(written)
+        self._memory.behind_since = None
         phase, before = (str((one.get("state") or {}).get("phase", "")) for one in (wanted, self._recorded))
         self._recorded = wanted
         if phase != before:
             self._observer.phase_entered(self._job, phase)
+
+    def _wait_for_more(self, patch: JsonObject) -> float | None:
+        """Seconds for which a status that differs by ``patch`` is not written yet; None when nothing has to wait."""
+        if not patch:
+            self._memory.behind_since = None
+            return None
+        now = self._clock.monotonic()
+        if self._memory.behind_since is None:
+            self._memory.behind_since = now
+        left = self._memory.behind_since + self._counters_wait - now
+        return left if pacing.may_wait(patch) and left > 0 else None
 
     async def _status_written(self, body: JsonObject) -> JsonObject | None:
         """The job with its new status; None when it is gone. A job that cannot even begin is told so."""
