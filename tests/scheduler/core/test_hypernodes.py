@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stromboli.api import core
+import pytest
+
+from stromboli.api import core, hypernodes
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.records import ROOT_HYPER_NODE, HyperNode
 from stromboli.scheduler.core.view import HyperNodeView
@@ -89,6 +91,20 @@ def test_patterns_and_labels_follow_nodes_as_they_come() -> None:
     feed(mirror, node("n4").label(kind="a").build())
     assert members(mirror, "by-label") == ["n6", "n7"]
     assert members(mirror, "by-name") == ["n0", "n1", "n2", "n3", "n13"]
+
+
+def test_a_pattern_whose_backtracking_would_never_end_is_answered() -> None:
+    pattern = core.MemberSelector(regex_match=core.MemberRegexMatch(pattern="^(a+)+$"))
+    names = ["a" * 60, "a" * 60 + "b"]
+    mirror = world(selecting("slow", pattern), [node(name).build() for name in names])
+    assert members(mirror, "slow") == names[:1]
+
+
+@pytest.mark.parametrize("pattern", ["[", "(?=n)n0", r"(n)\1", "n0", "^n[0-3]$", r"\bn1", "(?i)N2", "", "n{1,2}3"])
+def test_scheduler_and_controller_match_alike(pattern: str) -> None:
+    """Lookaheads and back references, of which an engine without backtracking knows nothing, match no node."""
+    selector = core.MemberSelector(regex_match=core.MemberRegexMatch(pattern=pattern))
+    assert members(world(selecting("h", selector), NODES), "h") == list(hypernodes.selected(selector, NODES))
 
 
 def test_what_selects_nothing_is_empty() -> None:

@@ -6,12 +6,11 @@ HyperNodes takes milliseconds and leaves no state that could go stale.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from stromboli.api import core, selectors
+from stromboli.api import core, hypernodes, selectors
 from stromboli.scheduler.core.records import ROOT_HYPER_NODE, HyperNode, Node
 from stromboli.scheduler.core.tables import Rows
 from stromboli.scheduler.core.view import HyperNodeView
@@ -137,15 +136,11 @@ def _children(resource: core.HyperNode) -> list[str]:
 
 def _node_matcher(selector: core.MemberSelector) -> Callable[[Node], bool]:
     if selector.regex_match is not None:
-        try:
-            pattern = re.compile(selector.regex_match.pattern)
-        except re.error:
-            return lambda node: False
-        return lambda node: pattern.search(node.name) is not None
-    labels = selector.label_match
-    if labels is None or not (labels.match_labels or labels.match_expressions):
+        contains = hypernodes.finder(selector.regex_match.pattern)
+        return lambda node: contains(node.name)
+    if not hypernodes.has_labels(selector):
         return lambda node: False
-    return lambda node: selectors.matches_selector(labels, node.labels, absent=False)
+    return lambda node: selectors.matches_selector(selector.label_match, node.labels, absent=False)
 
 
 def _with_root(tree: _Tree, nodes: Sequence[Node], *, ready: bool) -> HyperNodeView:
