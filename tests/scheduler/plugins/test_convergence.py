@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,46 +9,15 @@ from hypothesis import strategies as st
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import PluginOption
 from stromboli.testing.builders import PodBuilder, QueueBuilder, node, pod, pod_group, queue
-from tests.scheduler.core.worlds import feed, policy, run_cycle, world
+from tests.scheduler.core.worlds import feed, policy, world
+from tests.scheduler.owners import Owners
 from tests.scheduler.plugins.sessions import option
 
 
-class Running:
-    """A cluster in which what the scheduler decides happens at once, and owners replace evicted pods."""
-
-    def __init__(self, mirror: Mirror, pods: list[PodBuilder], plugin: PluginOption | str) -> None:
-        self._mirror = mirror
-        self._pods = {one.name: one for one in pods}
-        self._policy = policy("priority", "conformance", plugin, "predicates", actions="enqueue allocate reclaim")
-        self._numbers = count()
-        for one in pods:
-            feed(mirror, one.build())
-        self.evictions = 0
-
-    def cycle(self) -> int:
-        """One cycle; how many pods it evicted."""
-        result = run_cycle(self._mirror, self._policy)
-        assert not result.problems
-        for bind in result.binds:
-            self._pods[bind.task.name] = self._pods[bind.task.name].on(bind.node)
-            feed(self._mirror, self._pods[bind.task.name].build())
-        for update in result.pods:
-            if update.nominated_node:
-                self._pods[update.task.name] = self._pods[update.task.name].nominated(update.nominated_node)
-                feed(self._mirror, self._pods[update.task.name].build())
-        for eviction in result.evictions:
-            self._replace(eviction.task.name, eviction.task.uid)
-        self.evictions += len(result.evictions)
-        return len(result.evictions)
-
-    def _replace(self, name: str, uid: str) -> None:
-        old = self._pods.pop(name)
-        self._mirror.delete_pod(f"{old.namespace}/{name}", uid)
-        fresh = f"{name.partition('_')[0]}_{next(self._numbers)}"
-        group = old.annotations["scheduling.k8s.io/group-name"]
-        again = PodBuilder(fresh, requests=old.requests).group(group)
-        self._pods[fresh] = again
-        feed(self._mirror, again.build())
+def reclaiming(mirror: Mirror, pods: list[PodBuilder], plugin: PluginOption | str) -> Owners:
+    """The cluster under a policy whose plugins all stand in one tier."""
+    wanted = policy("priority", "conformance", plugin, "predicates", actions="enqueue allocate reclaim")
+    return Owners.of(mirror, pods, wanted)
 
 
 def cluster(queues: list[QueueBuilder], cpu: int) -> Mirror:
@@ -72,10 +39,9 @@ def test_p44_an_evicted_pod_does_not_take_back_the_room_made_for_another(plugin:
     ]
     for name, in_queue in (("a", "one"), ("b", "two"), ("c", "two")):
         group(mirror, name, in_queue)
-    running = Running(mirror, pods, plugin)
-    for _ in range(20):
-        running.cycle()
-    assert running.evictions == 1
+    running = reclaiming(mirror, pods, plugin)
+    assert running.comes_to_rest(within=20)
+    assert sum(running.evictions) == 1
     assert any(task.name == "c" and task.node is not None for task in mirror.tasks.values())
 
 
@@ -88,10 +54,7 @@ def test_p45_two_queues_do_not_reclaim_from_each_other_for_ever(plugin: PluginOp
             job = f"{name}{at}"
             group(mirror, job, name)
             pods.append(pod(job).group(job).request(cpu=2, memory="1Gi"))
-    running = Running(mirror, pods, plugin)
-    for _ in range(10):
-        running.cycle()
-    assert [running.cycle() for _ in range(5)] == [0] * 5
+    assert reclaiming(mirror, pods, plugin).comes_to_rest(within=15)
 
 
 @st.composite
@@ -120,7 +83,5 @@ def test_p68_reclaim_between_queues_of_a_tree_comes_to_an_end(
     for name, in_queue, _ in wanted:
         group(mirror, name, in_queue)
     pods = [pod(name).group(name).request(cpu=size, memory="1Gi") for name, _, size in wanted]
-    running = Running(mirror, pods, option("capacity", {"ancestorReclaimLevel": level}, hierarchy=True))
-    for _ in range(25):
-        running.cycle()
-    assert [running.cycle() for _ in range(5)] == [0] * 5
+    tree = option("capacity", {"ancestorReclaimLevel": level}, hierarchy=True)
+    assert reclaiming(mirror, pods, tree).comes_to_rest(within=30)
