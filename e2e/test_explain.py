@@ -228,7 +228,6 @@ SITUATIONS: dict[str, Situation] = {
         "nodes were found, but binds of its pods are refused",
         around=lambda cluster: denied(cluster, "pods/binding", "no binds today"),
         want_lines=["room for all 1"],
-        want_pods="",
     ),
     "a task of the gang waits for another": Situation(
         lambda cluster: two_tasks(cluster, dependsOn={"name": ["worker"]}),

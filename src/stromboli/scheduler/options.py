@@ -86,6 +86,15 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
         return self.priority_class and self.gate("PriorityClass")
 
     @property
+    def of_cycles(self) -> dict[str, object]:
+        """What plugins look at, by the name under which they find it in a cycle's options. Plain data."""
+        return {
+            "feature-gates": dict(self.feature_gates),
+            "csi-storage": self.csi_storage,
+            "ignored-provisioners": tuple(self.ignored_provisioners),
+        }
+
+    @property
     def shards(self) -> bool:
         """Whether node sharding is on; an unknown mode behaves as ``none``."""
         return self.scheduler_sharding_mode in ("hard", "soft")

@@ -60,7 +60,7 @@ async def serve(options: Options) -> None:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await _connect(options))
         process.metrics.registry.register(client.requests)
-        snapshots = Snapshots(client, lambda: policies.current, tuple(options.scheduler_name))
+        snapshots = Snapshots(client, lambda: policies.current, options)
         debugging = [*stack_routes(), *snapshots.routes()] if options.enable_pprof else []
         routes = [*process.explanations.routes(), *debugging]
         await stack.enter_async_context(endpoints(options, process.health, process.metrics, extra=routes))

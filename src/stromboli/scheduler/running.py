@@ -194,14 +194,11 @@ class Scheduler:
             raise CycleFailed(f"cycle {self.cycles} failed: {type(error).__name__}: {error}") from error
 
     def _cycle_options(self, held: Mapping[str, Hold]) -> dict[str, object]:
-        options = self._options
         return {
             holding.OPTION: held,
             loads.OPTION: self._loads.known,
             calling.OPTION: extender_calling.call,
-            "feature-gates": options.feature_gates,
-            "csi-storage": options.csi_storage,
-            "ignored-provisioners": tuple(options.ignored_provisioners),
+            **self._options.of_cycles,
         }
 
     def _report(self, result: CycleResult) -> None:

@@ -11,33 +11,41 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from stromboli.api import core
+from stromboli.api import core, kinds
 from stromboli.api.kinds import Kind
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import ApiError, KubeError
+from stromboli.kube.errors import ApiError, KubeError, NotFound
 from stromboli.kube.wire import metadata
+from stromboli.scheduler.cache import plain_kinds
 from stromboli.scheduler.core import policy_file
 from stromboli.scheduler.core.policy import Policy
 from stromboli.scheduler.core.snapshots import STRUCTS, Snapshot, reduced
+from stromboli.scheduler.options import Options
 
 log = logging.getLogger(__name__)
+
+
+_ALWAYS = (kinds.NODES, kinds.QUEUES, kinds.POD_GROUPS, kinds.PODS, kinds.HYPER_NODES)
+
+
+def kinds_of(options: Options) -> list[Kind]:
+    """Kinds of a snapshot: those that a scheduler with these options watches, and so may list."""
+    watched = {*_ALWAYS, *(kind for kind, _ in plain_kinds(options))}
+    if options.watches_priority_classes:
+        watched.add(kinds.PRIORITY_CLASSES)
+    return [kind for kind in STRUCTS if kind in watched]
 
 
 class Snapshots:
     """Takes snapshots on request."""
 
     def __init__(
-        self,
-        client: Client,
-        policy: Callable[[], Policy],
-        scheduler_names: tuple[str, ...],
-        *,
-        clock: Clock = SYSTEM_CLOCK,
+        self, client: Client, policy: Callable[[], Policy], options: Options, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._client = client
         self._policy = policy
-        self._scheduler_names = scheduler_names
+        self._options = options
         self._clock = clock
 
     def routes(self) -> list[web.RouteDef]:
@@ -45,19 +53,22 @@ class Snapshots:
         return [web.get("/debug/snapshot", self._answer)]
 
     async def take(self) -> Snapshot:
-        """A snapshot; kinds that are not served or may not be listed are named in ``missing``."""
+        """A snapshot; kinds that may not be listed are named in ``missing``; not those that are not served."""
         objects: list[core.Object] = []
         missing: list[str] = []
-        for kind, struct in STRUCTS.items():
+        for kind in kinds_of(self._options):
             try:
-                await self._collect(kind, struct, objects, missing)
+                await self._collect(kind, STRUCTS[kind], objects, missing)
+            except NotFound:
+                continue
             except ApiError as error:
                 missing.append(f"{kind.resource}: {error.message}")
         return Snapshot(
             self._clock.time(),
             tuple(objects),
             policy=policy_file.render(self._policy()),
-            scheduler_names=self._scheduler_names,
+            scheduler_names=tuple(self._options.scheduler_name),
+            options=self._options.of_cycles,
             missing=tuple(missing),
         )
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from stromboli.api import core, names
+from stromboli.cli.rehearsing import claims
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core import amounts
-from stromboli.scheduler.core.cycle import Cycle, run
+from stromboli.scheduler.core.cycle import Cycle, Setting, run
 from stromboli.scheduler.core.policy import Policy
 from stromboli.scheduler.core.records import Job, Phase
-from stromboli.scheduler.core.results import CycleResult, JobReport
+from stromboli.scheduler.core.results import Bind, CycleResult, JobReport
 from stromboli.scheduler.core.view import Sample
 
 
@@ -96,6 +97,8 @@ class Rehearsal:
         """What the latest cycle said of the jobs that wait, by id."""
         self._policy = policy
         self._plugins = plugins
+        self._options = snapshot.options
+        self._templates = {template.key: template for template in snapshot.of(core.ResourceClaimTemplate)}
         self._pods: dict[str, core.Pod] = {pod.uid: pod for pod in snapshot.of(core.Pod)}
         self._awaited: dict[str, list[core.Pod]] = {}
         for pod in snapshot.awaited:
@@ -105,19 +108,12 @@ class Rehearsal:
 
     def open(self) -> Cycle:
         """An open cycle, for questions to the policy; nothing is executed."""
-        return Cycle(self.mirror, self._policy, self.now, session_id="question", plugins=self._plugins, actions=ACTIONS)
+        return Cycle(self.mirror, self._policy, self.now, **self._setting("question"))
 
     def cycle(self) -> Round:
         """Run one cycle and let its consequences happen."""
         pending = {job.id for job in self.mirror.session_jobs.values() if job.is_pending}
-        result = run(
-            self.mirror,
-            self._policy,
-            self.now,
-            session_id=f"rehearsal-{len(self.rounds) + 1}",
-            plugins=self._plugins,
-            actions=ACTIONS,
-        )
+        result = run(self.mirror, self._policy, self.now, **self._setting(f"rehearsal-{len(self.rounds) + 1}"))
         self.samples = result.samples
         self.reports = {report.job_id: report for report in result.reports}
         admitted = tuple(sorted(key for key in pending if not self._still_pending(key)))
@@ -126,6 +122,9 @@ class Rehearsal:
         done = self._round(result, admitted)
         self.rounds.append(done)
         return done
+
+    def _setting(self, session_id: str) -> Setting:
+        return Setting(session_id=session_id, plugins=self._plugins, actions=ACTIONS, options=self._options)
 
     def settle(self, most: int) -> Sequence[Round]:
         """Run until a cycle decides nothing, or ``most`` cycles have run; answers all rounds."""
@@ -150,7 +149,7 @@ class Rehearsal:
 
     def _happen(self, result: CycleResult) -> None:
         for bind in result.binds:
-            self._start(bind.task.uid, bind.node)
+            self._start(bind)
         for eviction in result.evictions:
             self._evict(eviction.task.uid)
         self._let_in()
@@ -160,11 +159,20 @@ class Rehearsal:
             job = self.mirror.jobs.get(key)
             if job is not None and not job.is_pending:
                 for pod in self._awaited.pop(key):
-                    self._pods[pod.uid] = pod
-                    self.mirror.apply_pod(pod)
+                    self._appear(pod)
 
-    def _start(self, uid: str, node: str) -> None:
+    def _appear(self, pod: core.Pod) -> None:
+        pod, made = claims.furnished(pod, self._templates)
+        for claim in made:
+            self.mirror.apply_object(claim)
+        self._pods[pod.uid] = pod
+        self.mirror.apply_pod(pod)
+
+    def _start(self, bind: Bind) -> None:
+        uid, node = bind.task.uid, bind.node
         pod = self._pods[uid]
+        for claim in claims.written(self.mirror.objects, pod, bind.extension.devices if bind.extension else ()):
+            self.mirror.apply_object(claim)
         running = msgspec.structs.replace(
             pod,
             spec=msgspec.structs.replace(pod.spec, node_name=node),
@@ -176,6 +184,11 @@ class Rehearsal:
     def _evict(self, uid: str) -> None:
         pod = self._pods.pop(uid)
         self.mirror.delete_pod(f"{pod.namespace}/{pod.name}", uid)
+        for claim, is_gone in claims.given_back(self.mirror.objects, pod):
+            if is_gone:
+                self.mirror.delete_object(core.ResourceClaim, claim.key, claim.uid)
+            else:
+                self.mirror.apply_object(claim)
         if names.JOB_NAME not in pod.metadata.labels:
             return
         again = msgspec.structs.replace(
@@ -184,8 +197,7 @@ class Rehearsal:
             spec=msgspec.structs.replace(pod.spec, node_name=""),
             status=core.PodStatus(phase="Pending"),
         )
-        self._pods[again.uid] = again
-        self.mirror.apply_pod(again)
+        self._appear(again)
 
     def _round(self, result: CycleResult, admitted: tuple[str, ...]) -> Round:
         return Round(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from stromboli.api import core
-from stromboli.cli.rehearsing import ladder, members
+from stromboli.cli.rehearsing import claims, ladder, members
 from stromboli.cli.rehearsing.engine import Rehearsal
 from stromboli.cli.rehearsing.ladder import RoleFit
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
@@ -159,12 +159,15 @@ def with_pods(facts: Facts) -> Snapshot:
     return snapshot if facts.admitted else snapshot.with_objects(*_coming(facts))
 
 
-def _coming(facts: Facts) -> Iterator[core.Pod]:
+def _coming(facts: Facts) -> Iterator[core.Object]:
+    """Pods that the job is going to have, with their claims."""
     present = {pod.key for pod in facts.snapshot.of(core.Pod)}
+    templates = {template.key: template for template in facts.snapshot.of(core.ResourceClaimTemplate)}
     name = facts.group_key.partition("/")[2]
     for pod in members.pods(facts.job, list(facts.snapshot.of(core.PriorityClass))):
         if pod.key not in present:
-            yield _in_group(pod, name)
+            coming, made = claims.furnished(_in_group(pod, name), templates)
+            yield from (coming, *made)
 
 
 def _in_group(pod: core.Pod, name: str) -> core.Pod:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from stromboli.api import core, kinds
@@ -14,10 +14,12 @@ from stromboli.cli.rehearsing import members
 from stromboli.kube import json
 from stromboli.kube.errors import Forbidden, NotFound
 from stromboli.kube.json import JsonObject
-from stromboli.scheduler.core.snapshots import STRUCTS, Snapshot, SnapshotError, decode, reduced
+from stromboli.scheduler.core.snapshots import STRUCTS, TEMPLATES, Snapshot, SnapshotError, decode, reduced
 
 __all__ = ["STRUCTS", "NotAllowed", "Snapshot", "gather", "read"]
 
+KINDS: Mapping[Kind, type[core.Object]] = {**STRUCTS, **TEMPLATES}
+"""What is read."""
 REQUIRED = (kinds.NODES, kinds.QUEUES, kinds.POD_GROUPS, kinds.PODS)
 
 
@@ -36,7 +38,7 @@ def read(path: Path) -> Snapshot:
 
 
 def gather(
-    api: Api, *, policy: str = "", kinds_wanted: Sequence[Kind] = tuple(STRUCTS), clock: Callable[[], float] = time.time
+    api: Api, *, policy: str = "", kinds_wanted: Sequence[Kind] = tuple(KINDS), clock: Callable[[], float] = time.time
 ) -> Snapshot:
     """Read a snapshot from a cluster. What a user may not list is left out and named in ``missing``.
 
@@ -63,7 +65,7 @@ def gather(
 def _readable(kind: Kind, found: Iterable[JsonObject], missing: list[str]) -> Iterator[core.Object]:
     for obj in found:
         try:
-            yield reduced(core.from_builtins(STRUCTS[kind], obj))
+            yield reduced(core.from_builtins(KINDS[kind], obj))
         except core.UndecodableObject as error:
             missing.append(f"{kind.resource} {'/'.join(json.key_of(obj))}: {error}")
 

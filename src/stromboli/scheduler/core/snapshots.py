@@ -2,20 +2,22 @@
 
 Objects go through the hot structs of ``api.core``, so that environment variables, commands, managed fields and
 everything else that scheduling does not read never get into the document; annotations of kubectl, which repeat whole
-manifests, are taken out as well (:func:`reduced`).
+manifests, parameters of device drivers and templates of workloads are taken out as well (:func:`reduced`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import msgspec
 
 from stromboli.api import core, kinds
 from stromboli.api.kinds import Kind
 from stromboli.scheduler.core.mirror import Mirror
+
+StructT = TypeVar("StructT", bound=core.Struct)
 
 FORMAT = "stromboli-snapshot/1"
 KUBECTL_ANNOTATIONS = "kubectl.kubernetes.io/"
@@ -34,11 +36,26 @@ STRUCTS: dict[Kind, type[core.Object]] = {
     kinds.PERSISTENT_VOLUME_CLAIMS: core.PersistentVolumeClaim,
     kinds.STORAGE_CLASSES: core.StorageClass,
     kinds.CSI_NODES: core.CSINode,
+    kinds.CSI_DRIVERS: core.CSIDriver,
+    kinds.CSI_STORAGE_CAPACITIES: core.CSIStorageCapacity,
+    kinds.VOLUME_ATTACHMENTS: core.VolumeAttachment,
     kinds.POD_DISRUPTION_BUDGETS: core.PodDisruptionBudget,
     kinds.NUMATOPOLOGIES: core.Numatopology,
+    kinds.REPLICATION_CONTROLLERS: core.ReplicationController,
+    kinds.REPLICA_SETS: core.ReplicaSet,
+    kinds.STATEFUL_SETS: core.StatefulSet,
+    kinds.DEVICE_CLASSES: core.DeviceClass,
+    kinds.RESOURCE_SLICES: core.ResourceSlice,
+    kinds.RESOURCE_CLAIMS: core.ResourceClaim,
+    kinds.DEVICE_TAINT_RULES: core.DeviceTaintRule,
 }
-"""Kinds in a snapshot, in the order in which a mirror is best fed."""
-_KINDS = {struct: kind for kind, struct in STRUCTS.items()}
+"""Kinds that a session reads, in the order in which a mirror is best fed."""
+
+TEMPLATES: dict[Kind, type[core.Object]] = {kinds.RESOURCE_CLAIM_TEMPLATES: core.ResourceClaimTemplate}
+"""Kinds that no session reads, and of which those who rehearse make what pods to come will have."""
+
+_ALL = {**STRUCTS, **TEMPLATES}
+_KINDS = {struct: kind for kind, struct in _ALL.items()}
 
 
 class SnapshotError(ValueError):
@@ -56,6 +73,8 @@ class Snapshot:
     policy: str = ""
     """The policy file that was in force, if it is known."""
     scheduler_names: tuple[str, ...] = ("volcano",)
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options of the scheduler's process that plugins look at, if they are known."""
     missing: tuple[str, ...] = ()
     """What could not be read, and why."""
 
@@ -76,7 +95,8 @@ class Snapshot:
 
     def mirror(self) -> Mirror:
         """A mirror of the snapshot."""
-        mirror = Mirror()
+        ignored = self.options.get("ignored-provisioners")
+        mirror = Mirror(ignored_provisioners=ignored if isinstance(ignored, list | tuple) else ())
         for obj in self.objects:
             if not isinstance(obj, core.Pod) or self._is_ours(obj):
                 feed(mirror, obj)
@@ -97,6 +117,7 @@ class Snapshot:
                 "taken": self.taken,
                 "schedulerNames": self.scheduler_names,
                 "policy": self.policy,
+                "options": self.options,
                 "missing": self.missing,
                 "objects": listed,
                 "awaited": [core.to_builtins(pod) for pod in self.awaited],
@@ -119,17 +140,47 @@ def feed(mirror: Mirror, obj: core.Object) -> None:
             mirror.apply_priority_class(obj)
         case core.HyperNode():
             mirror.apply_hyper_node(obj)
+        case core.ResourceClaimTemplate():
+            pass
         case _:
             mirror.apply_object(obj)
 
 
 def reduced(obj: core.Object) -> core.Object:
-    """The object without annotations that repeat its manifest."""
-    notes = obj.metadata.annotations
+    """The object without what scheduling does not read of it, and without annotations that repeat its manifest."""
+    bare = _without_parameters(obj)
+    notes = bare.metadata.annotations
     kept = {key: value for key, value in notes.items() if not key.startswith(KUBECTL_ANNOTATIONS)}
     if len(kept) == len(notes):
-        return obj
-    return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, annotations=kept))
+        return bare
+    return _with(bare, metadata=_with(bare.metadata, annotations=kept))
+
+
+def _without_parameters(obj: core.Object) -> core.Object:
+    match obj:
+        case core.DeviceClass():
+            return _with(obj, spec=_with(obj.spec, config=()))
+        case core.ResourceClaim():
+            return _with(obj, spec=_bare_claim(obj.spec), status=_bare_status(obj.status))
+        case core.ResourceClaimTemplate():
+            return _with(obj, spec=_with(obj.spec, spec=_bare_claim(obj.spec.spec)))
+        case core.ReplicaSet() | core.StatefulSet():
+            return _with(obj, spec=core.WorkloadSpec(selector=obj.spec.selector))
+        case _:
+            return obj
+
+
+def _bare_claim(spec: core.ResourceClaimSpec) -> core.ResourceClaimSpec:
+    return _with(spec, devices=_with(spec.devices, config=()))
+
+
+def _bare_status(status: core.ResourceClaimStatus) -> core.ResourceClaimStatus:
+    given = status.allocation
+    return status if given is None else _with(status, allocation=_with(given, devices=_with(given.devices, config=())))
+
+
+def _with(struct: StructT, **changes: object) -> StructT:
+    return msgspec.structs.replace(struct, **changes)
 
 
 def decode(content: bytes) -> Snapshot:
@@ -148,6 +199,7 @@ def decode(content: bytes) -> Snapshot:
             awaited=tuple(core.from_builtins(core.Pod, item) for item in document.get("awaited") or []),
             policy=str(document.get("policy") or ""),
             scheduler_names=tuple(document.get("schedulerNames") or ("volcano",)),
+            options=dict(document.get("options") or {}),
             missing=tuple(document.get("missing") or ()),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -155,6 +207,6 @@ def decode(content: bytes) -> Snapshot:
 
 
 def _objects(listed: dict[str, Any]) -> Iterator[core.Object]:
-    for kind, struct in STRUCTS.items():
+    for kind, struct in _ALL.items():
         for item in listed.get(kind.resource) or []:
             yield core.from_builtins(struct, item)
