@@ -76,6 +76,7 @@ def style_of(quantity: Quantity) -> Style:
     return _parse(quantity)[1]
 
 
+@lru_cache(maxsize=16384)
 def format(amount: Fraction | int, style: Style = "decimal") -> str:  # noqa: A001
     """The canonical text: the largest suffix that leaves a whole number.
 

@@ -17,7 +17,6 @@ from stromboli.controllers.job import pacing, status
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.executing import Executor
 from stromboli.controllers.job.ledger import Ledger
-from stromboli.controllers.job.listening import COUNTING_DELAY
 from stromboli.controllers.job.operations import WriteStatus
 from stromboli.kube.errors import ServerError
 from stromboli.kube.json import JsonObject
@@ -195,7 +194,7 @@ async def test_a_phase_does_not_wait() -> None:
             await scene.until(lambda: not queue.unfinished)
         scene.set_pod("job1-worker-0", "Succeeded", exit_code=0)
         await scene.until(lambda: queue.delayed)
-        await clock.advance(COUNTING_DELAY)
+        await clock.advance(pacing.SHORTEST_DELAY)
         await scene.until(lambda: scene.phase() == "Completed")
 
 
@@ -232,3 +231,8 @@ def test_only_a_patch_of_nothing_but_counters_may_wait() -> None:
     counted = {"running": 2, "taskStatusCount": {"worker": {"phase": {"Running": 2}}}}
     assert pacing.may_wait(status.difference(stored, counted))
     assert not pacing.may_wait(status.difference(stored, {**counted, "retryCount": 1}))
+
+
+@pytest.mark.parametrize(("pods", "want"), [(0, 0.05), (1, 0.05), (25, 0.05), (100, 0.2), (500, 1.0), (100_000, 1.0)])
+def test_the_more_pods_the_later_they_are_counted(pods: int, want: float) -> None:
+    assert pacing.counting_delay(pods) == pytest.approx(want)

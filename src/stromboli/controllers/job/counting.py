@@ -18,7 +18,10 @@ class Count:
         """Count ``number`` pods of ``task`` in ``phase``."""
         if number:
             self.phases[phase] += number
-            self.tasks.setdefault(task, Counter())[phase] += number
+            counted = self.tasks.get(task)
+            if counted is None:
+                counted = self.tasks[task] = Counter()
+            counted[phase] += number
 
     def add_terminating(self, number: int = 1) -> None:
         """Count pods that are on their way out."""

@@ -39,6 +39,8 @@ class JobLedger:
     """UID of the PodGroup that was created last."""
     removed_groups: set[str] = field(default_factory=set)
     """UIDs of PodGroups that were deleted."""
+    pods: int = 0
+    """How many pods the last pass has seen."""
     behind_since: float | None = None
     """Since when (steady time) the counters in the stored status differ from those of the pods; None: they do not."""
     kept: dict[tuple[str, str], JsonObject | None] = field(default_factory=dict)

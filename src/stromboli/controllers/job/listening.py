@@ -13,10 +13,10 @@ from stromboli.api import kinds, names
 from stromboli.api.core import OwnerReference, PersistentVolumeClaim, Pod, PodGroup, Queue
 from stromboli.api.phases import JobEvent
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import podgroups
+from stromboli.controllers.job import pacing, podgroups
 from stromboli.controllers.job.deciding import about
 from stromboli.controllers.job.inbox import Inbox
-from stromboli.controllers.job.ledger import Ledger
+from stromboli.controllers.job.ledger import JobLedger, Ledger
 from stromboli.controllers.job.members import job_of, member_of
 from stromboli.controllers.job.observing import BY_CLAIM, BY_QUEUE
 from stromboli.kube import json
@@ -24,8 +24,6 @@ from stromboli.kube.json import JsonObject
 from stromboli.kube.queues import WorkQueue
 from stromboli.kube.stores import Key
 
-COUNTING_DELAY = 0.05
-"""Seconds by which pods may be counted late, so that those of a gang are counted together."""
 CAUSE = "Origin reason is"
 """What the scheduler's words on a gang that is not ready have in them when they name a cause (spec 04 section 31.4)."""
 
@@ -79,7 +77,7 @@ class Listener:
         created = memory.created.get(pod.name) if memory is not None else None
         if memory is not None and created is not None and created.member.uid == pod.uid:
             del memory.created[pod.name]  # counted when it was created
-            self._queue.add_after((pod.namespace, owner[0]), COUNTING_DELAY)
+            self._count_soon((pod.namespace, owner[0]), memory)
         else:
             self._queue.add((pod.namespace, owner[0]))
 
@@ -87,7 +85,7 @@ class Listener:
         """Changes that a job cannot see are skipped."""
         before, after = member_of(old), member_of(new)
         if after is not None and before != after:
-            self._queue.add_after((new.namespace, after.job_name), COUNTING_DELAY)
+            self._count_soon((new.namespace, after.job_name), self._ledger.known(after.job_uid))
 
     def _pod_gone(self, pod: Pod) -> None:
         owner = job_of(pod)
@@ -101,10 +99,13 @@ class Listener:
             if pod.name in memory.created and memory.created[pod.name].member.uid == pod.uid:
                 del memory.created[pod.name]
         if member is None or member.marked or expected:
-            self._queue.add_after(key, COUNTING_DELAY)
+            self._count_soon(key, memory)
         else:
             self._inbox.report(key, about(member, JobEvent.POD_EVICTED))
             self._queue.add(key)
+
+    def _count_soon(self, key: Key, memory: JobLedger | None) -> None:
+        self._queue.add_after(key, pacing.counting_delay(memory.pods if memory is not None else 0))
 
     # -- gangs, queues and claims --------------------------------------------------------------------------------------
 

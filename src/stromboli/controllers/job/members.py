@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from stromboli.api import kinds, names
 from stromboli.api.core import Pod
 
+_API_VERSION, _KIND = kinds.JOBS.api_version, kinds.JOBS.kind
 LIVE_PHASES = frozenset({"Pending", "Running"})
 
 
@@ -43,7 +44,7 @@ class Member:
 def job_of(pod: Pod) -> tuple[str, str] | None:
     """``(job name, job UID)`` of the Job that controls a pod, or None for any other pod."""
     owner = pod.controller
-    if owner is None or owner.api_version != kinds.JOBS.api_version or owner.kind != kinds.JOBS.kind:
+    if owner is None or owner.kind != _KIND or owner.api_version != _API_VERSION:
         return None
     return owner.name, owner.uid
 
@@ -51,9 +52,11 @@ def job_of(pod: Pod) -> tuple[str, str] | None:
 def member_of(pod: Pod) -> Member | None:
     """The pod as a member of its job, or None when it is not one or lacks the annotations every member has."""
     owner = job_of(pod)
+    if owner is None:
+        return None
     notes = pod.metadata.annotations
     version = _integer(notes.get(names.JOB_VERSION))
-    if owner is None or version is None or names.JOB_NAME not in notes or names.TASK_SPEC not in notes:
+    if version is None or names.JOB_NAME not in notes or names.TASK_SPEC not in notes:
         return None
     statuses = pod.status.container_statuses
     return Member(

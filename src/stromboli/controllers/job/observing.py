@@ -59,6 +59,7 @@ class Observer:
         for created in memory.created.values():
             if created.member.uid not in memory.removed:
                 found.setdefault(created.member.uid, created.member)
+        memory.pods = len(found)
         return tuple(found.values())
 
     def _group(self, job: Job, memory: JobLedger) -> PodGroup | None:

@@ -13,6 +13,7 @@ from stromboli.api import names
 from stromboli.api.batch import TaskSpec
 from stromboli.api.phases import JobPhase as Phase
 from stromboli.controllers.job import dependencies, killing, phases, podgroups, pods, status, successes, volumes
+from stromboli.controllers.job.counting import Count
 from stromboli.controllers.job.members import Member
 from stromboli.controllers.job.observed import Observed
 from stromboli.controllers.job.operations import (
@@ -34,7 +35,6 @@ from stromboli.kube.json import JsonObject
 
 MOST_AT_ONCE = 5000
 """Pods that one pass orders; those that come of it bring the next pass. One huge job keeps no others waiting."""
-LONGEST_INDEX = 10
 QUEUE_NOT_FOUND = "QueueNotFound"
 _GOING_ON = frozenset({Phase.PENDING, Phase.RUNNING})
 """Phases with no reason of their own; that of a restart says what is to be restarted, and has to stay."""
@@ -52,7 +52,9 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     if view.plugin_error:
         raise Refused("PluginError", f"Execute plugin when job add failed, err: {view.plugin_error}")
     if not view.job.status.state.phase:
-        return [WriteStatus(status.compose(view.job, _draft(view, Phase.PENDING), now))]
+        draft = _draft(view, Phase.PENDING)
+        draft.count = killing.count(view.members, (), killing.remembered_successes(view))
+        return [WriteStatus(status.compose(view.job, draft, now))]
     naming = volumes.naming(view) if _starting(view) and view.queue is not None else None
     if naming is not None:
         return [naming]  # the named volumes come back with the changed job
@@ -90,7 +92,7 @@ def _draft(view: Observed, phase: Phase) -> status.Draft:
     stored = view.job.status
     return status.Draft(
         phase=phase,
-        count=killing.count(view.members, (), killing.remembered_successes(view)),
+        count=Count(),  # follows once it is known which pods go
         version=stored.version,
         retry_count=stored.retry_count,
         min_available=view.job.spec.min_available,
@@ -202,26 +204,16 @@ def _moves(view: Observed) -> _Moves:
 
 def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:
     """Missing replicas are ordered unless they have succeeded already; surplus ones are removed."""
-    name, replicas = pods.task_name(task), task.replicas
+    name, job = pods.task_name(task), view.job.name
+    wanted = {names.job_pod_name(job, name, index): index for index in range(task.replicas)}
     present = {one.name: one for one in view.members if one.task == name}
-    moves.removed += [one for one in present.values() if not one.terminating and not _expected(view, task, one)]
+    moves.removed += [one for one in present.values() if not one.terminating and one.name not in wanted]
     done = successes.of(view.job, name)
-    missing = (
-        index
-        for index in range(replicas)
-        if index not in done and names.job_pod_name(view.job.name, name, index) not in present
-    )
+    missing = (index for pod, index in wanted.items() if pod not in present and index not in done)
     ordered = list(islice(missing, MOST_AT_ONCE - len(moves.created)))
     if ordered and view.queue is not None and dependencies.may_start(view, task):
         maker = pods.PodMaker(view.job, task, forwarded=_forwarded(view))
         moves.created += [_Order(name, _decorated(view, task, maker, index)) for index in ordered]
-
-
-def _expected(view: Observed, task: TaskSpec, member: Member) -> bool:
-    """Whether a replica of the task has the member's name."""
-    digits = member.name.rpartition("-")[2]
-    index = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < LONGEST_INDEX else task.replicas
-    return index < task.replicas and member.name == names.job_pod_name(view.job.name, pods.task_name(task), index)
 
 
 def _decorated(view: Observed, task: TaskSpec, maker: pods.PodMaker, index: int) -> JsonObject:
