@@ -33,18 +33,23 @@ complete -o default -F _NAME_complete COMMAND
 """,
     "zsh": """\
 #compdef COMMAND
-_NAME_complete() {
+_COMMAND() {
     local -a found
     found=("${(@f)$(COMMAND __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
     if [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
 }
-compdef _NAME_complete COMMAND
+if [[ "${funcstack[1]}" = _COMMAND ]]; then _COMMAND "$@"; else compdef _COMMAND COMMAND; fi
 """,
     "fish": """\
 function __NAME_complete
-    COMMAND __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+    set -l found (COMMAND __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
-complete -c COMMAND -a '(__NAME_complete)'
+complete -c COMMAND -f -a '(__NAME_complete)'
 """,
 }
 
