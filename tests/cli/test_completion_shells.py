@@ -1,4 +1,4 @@
-"""The completion scripts in real shells: bash, zsh and fish offer the same. Shells that are not installed are skipped."""
+"""Completion scripts in real shells: bash, zsh and fish offer the same. A shell that is not installed is skipped."""
 
 from __future__ import annotations
 
