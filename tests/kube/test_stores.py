@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.kube.informers import identity_of
-from stromboli.kube.stores import Identity, Store
+from stromboli.kube.stores import Identity, PackedStore, Store
 
 Thing = tuple[str, ...]
 
@@ -80,3 +80,44 @@ def test_identity_is_read_from_dictionaries_and_attributes() -> None:
     assert identity_of(plain) == identity_of(Thing()) == Identity("ns", "n", "u", "7")
     with pytest.raises(ValueError, match="no metadata.name"):
         identity_of({"metadata": {}})
+
+
+class TestPackedStore:
+    """Plain objects kept as JSON."""
+
+    @pytest.fixture
+    def store(self) -> PackedStore:
+        store = PackedStore({"phase": lambda obj: (obj["status"]["phase"],)})
+        store.put(identity("a"), {"metadata": {"name": "a"}, "status": {"phase": "Running", "nodes": [1, 2.5, None]}})
+        return store
+
+    def test_what_comes_out_is_what_went_in(self, store: PackedStore) -> None:
+        want = {"metadata": {"name": "a"}, "status": {"phase": "Running", "nodes": [1, 2.5, None]}}
+        assert store.get(("ns", "a")) == want
+        assert store.list() == store.list("ns") == list(store) == [want]
+        assert store.by_index("phase", "Running") == (want,)
+        assert store.keys_by_index("phase", "Running") == (("ns", "a"),)
+        entry = store.entry(("ns", "a"))
+        assert entry is not None
+        assert entry.obj == want
+        assert store.identity(("ns", "a")) == entry.identity == identity("a")
+
+    def test_what_a_reader_does_to_its_copy_is_its_own_affair(self, store: PackedStore) -> None:
+        taken = store.get(("ns", "a"))
+        assert taken is not None
+        taken["status"]["phase"] = "Failed"
+        assert store.by_index("phase", "Running")[0]["status"]["phase"] == "Running"
+
+    def test_what_is_replaced_and_removed_is_given_back_as_an_object(self, store: PackedStore) -> None:
+        replaced = store.put(identity("a"), {"status": {"phase": "Completed"}})
+        assert replaced is not None
+        assert replaced.obj["status"]["phase"] == "Running"
+        removed = store.remove(("ns", "a"))
+        assert removed is not None
+        assert removed.obj == {"status": {"phase": "Completed"}}
+        assert store.get(("ns", "a")) is store.entry(("ns", "a")) is store.identity(("ns", "a")) is None
+        assert store.keys_by_index("phase", "Completed") == ()
+
+    def test_an_index_added_later_covers_what_is_there(self, store: PackedStore) -> None:
+        store.add_index("size", lambda obj: (str(len(obj["status"]["nodes"])),))
+        assert store.keys_by_index("size", "3") == (("ns", "a"),)

@@ -17,6 +17,7 @@ from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.informers import Informer
 from stromboli.kube.json import JsonObject
+from stromboli.kube.stores import PackedStore, Store
 
 S = TypeVar("S", bound=core.Struct)
 
@@ -69,16 +70,18 @@ class SharedInformers:
         return self._hot(kinds.STATEFUL_SETS, core.StatefulSet)
 
     def plain(self, kind: Kind) -> Informer[JsonObject]:
-        """Objects of ``kind`` as plain data: nothing of them is lost, and none is refused for its shape."""
-        return self._informer(kind, "plain", json.decode_object)
+        """Objects of ``kind`` as plain data: none is refused for its shape, and nothing but managed fields is lost."""
+        return self._informer(kind, "plain", json.decode_without_managers, PackedStore())
 
     def _hot(self, kind: Kind, struct: type[S]) -> Informer[S]:
         return self._informer(kind, struct.__name__, partial(core.decode, struct))
 
-    def _informer(self, kind: Kind, form: str, decode: Callable[[bytes], Any]) -> Informer[Any]:
+    def _informer(
+        self, kind: Kind, form: str, decode: Callable[[bytes], Any], store: Store[Any] | None = None
+    ) -> Informer[Any]:
         key = (kind, form)
         if key not in self._informers:
-            self._informers[key] = Informer(self._client, kind, decode)
+            self._informers[key] = Informer(self._client, kind, decode, store=store)
         return self._informers[key]
 
     async def run(self) -> None:

@@ -76,7 +76,7 @@ class Informer(Generic[T]):
 
     ``decode`` makes a ``T`` from an object's bytes (``json.decode_object`` for plain data). ``filter`` leaves objects
     out, as if they were not there. ``identify`` tells who an object is; the default reads ``metadata`` from attributes
-    or dictionaries.
+    or dictionaries. ``store`` is where objects are kept, if not as they are.
     """
 
     def __init__(
@@ -93,9 +93,12 @@ class Informer(Generic[T]):
         identify: Callable[[T], Identity] | None = None,
         pace: Pace | None = None,
         observer: Observer | None = None,
+        store: Store[T] | None = None,
     ) -> None:
         self.kind = kind
-        self.store: Store[T] = Store(indexes)
+        self.store: Store[T] = Store() if store is None else store
+        for name, function in (indexes or {}).items():
+            self.store.add_index(name, function)
         self.last_error: KubeError | None = None
         self._client = client
         self._scope = Scope(kind, namespace, label_selector, field_selector)
@@ -208,13 +211,9 @@ class Informer(Generic[T]):
         entry = self._read(raw)
         identity = entry.identity if entry else _identity_in(raw)
         self._remember_deletion(identity)
-        known = self.store.entry(identity.key)
+        known = self.store.identity(identity.key)
         # Otherwise it is gone already, or somebody else by now, or it left the selection and has come back since.
-        if (
-            known
-            and known.identity.uid == identity.uid
-            and not (self._scope.selective and self._is_overtaken(identity))
-        ):
+        if known and known.uid == identity.uid and not (self._scope.selective and self._is_overtaken(identity)):
             self._drop(identity.key, entry)
         return identity.resource_version
 
@@ -242,8 +241,8 @@ class Informer(Generic[T]):
         if self._filter is not None and not self._filter(obj):
             self._drop(identity.key)
             return
-        known = self.store.entry(identity.key)
-        if known is not None and known.identity.uid != identity.uid:
+        known = self.store.identity(identity.key)
+        if known is not None and known.uid != identity.uid:
             self._drop(identity.key)
         previous = self.store.put(identity, obj)
         for handler in self._handlers:
@@ -270,19 +269,18 @@ class Informer(Generic[T]):
     # -- age -------------------------------------------------------------------------------------------------------
 
     def _is_known(self, identity: Identity) -> bool:
-        known = self.store.entry(identity.key)
-        return known is not None and known.identity == identity and identity.resource_version != ""
+        return self.store.identity(identity.key) == identity and identity.resource_version != ""
 
     def _is_stale(self, identity: Identity) -> bool:
         deleted_at = self._deleted.get(identity.uid)
         if deleted_at is not None and not _older(deleted_at, identity.resource_version):
             return True
-        known = self.store.entry(identity.key)
-        return known is not None and not _older(known.identity.resource_version, identity.resource_version)
+        known = self.store.identity(identity.key)
+        return known is not None and not _older(known.resource_version, identity.resource_version)
 
     def _is_overtaken(self, identity: Identity) -> bool:
-        known = self.store.entry(identity.key)
-        return known is not None and _older(identity.resource_version, known.identity.resource_version)
+        known = self.store.identity(identity.key)
+        return known is not None and _older(identity.resource_version, known.resource_version)
 
     def _advance(self, version: str) -> None:
         here = self._position.resource_version

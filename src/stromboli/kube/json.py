@@ -27,6 +27,16 @@ def decode_object(raw: bytes) -> JsonObject:
     return value
 
 
+def decode_without_managers(raw: bytes) -> JsonObject:
+    """As :func:`decode_object`, without ``metadata.managedFields``: the larger half of many objects, read by nobody.
+
+    An object that is written back without them keeps those that the server knows.
+    """
+    value = decode_object(raw)
+    metadata(value).pop("managedFields", None)
+    return value
+
+
 def metadata(obj: Mapping[str, Any]) -> JsonObject:
     """``obj.metadata``, or an empty dictionary (not attached to the object) when there is none."""
     found = obj.get("metadata")

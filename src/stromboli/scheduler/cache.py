@@ -18,7 +18,7 @@ from stromboli.api.kinds import Kind
 from stromboli.kube.client import Client
 from stromboli.kube.errors import NotFound, NotSynced
 from stromboli.kube.informers import Informer, Observer, wait_all_synced
-from stromboli.kube.stores import Entry, Identity, Store
+from stromboli.kube.stores import Store
 from stromboli.scheduler.accepting import Acceptance
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.feeding import Feed
@@ -34,13 +34,13 @@ SYNC_ROUND_SECONDS = 30.0
 class SlimStore(Store[T]):
     """Keeps only a part of each object, for kinds of which there are very many."""
 
-    def __init__(self, keep: Callable[[T], T]) -> None:
+    def __init__(self, slim: Callable[[T], T]) -> None:
         super().__init__()
-        self._keep = keep
+        self._slim = slim
 
-    def put(self, identity: Identity, obj: T) -> Entry[T] | None:
-        """Store the part that is kept."""
-        return super().put(identity, self._keep(obj))
+    def keep(self, obj: T) -> T:
+        """The part that is kept."""
+        return self._slim(obj)
 
 
 class Witness(Protocol):
@@ -81,9 +81,8 @@ class Source(Generic[T]):
     def informer(self, client: Client, feed: Feed, witness: Witness, observer: Observer | None) -> Informer[T]:
         """An informer that feeds the mirror, and tells the witness once the mirror knows."""
         decode: Callable[[bytes], T] = partial(core.decode, self.struct)
-        informer = Informer(client, self.kind, decode, filter=self.accept, observer=observer)
-        if self.keep is not None:
-            informer.store = SlimStore(self.keep)
+        store = SlimStore(self.keep) if self.keep is not None else None
+        informer = Informer(client, self.kind, decode, filter=self.accept, observer=observer, store=store)
 
         def add(obj: T) -> None:
             self.apply(obj)
