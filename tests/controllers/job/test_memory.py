@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stromboli.api import kinds
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.inbox import MOST_PER_JOB, Inbox
@@ -49,10 +51,30 @@ def at_version(version: int) -> JsonObject:
 def test_the_newer_of_cache_and_own_write_counts() -> None:
     ledger = Ledger()
     assert ledger.freshest(at_version(3)) == at_version(3)
-    ledger.of(UID).written = at_version(10)
+    ledger.of(UID).wrote(at_version(10))
     assert ledger.freshest(at_version(9)) == at_version(10)
     assert ledger.freshest(at_version(11)) == at_version(11)
-    assert ledger.of(UID).written is None
+
+
+@pytest.mark.parametrize("shown_first", [True, False])
+def test_an_own_write_is_forgotten_once_the_cache_shows_it_whichever_comes_first(shown_first: bool) -> None:
+    ledger = Ledger()
+    memory = ledger.of(UID)
+    if shown_first:
+        ledger.show(at_version(10))
+        memory.wrote(at_version(10))
+    else:
+        memory.wrote(at_version(10))
+        ledger.show(at_version(9))
+        assert memory.written == at_version(10)
+        ledger.show(at_version(10))
+    assert memory.written is None
+
+
+def test_what_the_cache_shows_of_unknown_jobs_is_not_remembered() -> None:
+    ledger = Ledger()
+    ledger.show(at_version(1))
+    assert len(ledger) == 0
     ledger.forget(UID)
     assert len(ledger) == 0
 

@@ -239,6 +239,11 @@ class PodCondition(Struct, frozen=True, kw_only=True):
     observed_generation: int = 0
 
 
+@lru_cache(maxsize=8192)
+def _shared_condition(condition: PodCondition) -> PodCondition:
+    return condition
+
+
 class PodResourceClaimStatus(Struct, frozen=True, kw_only=True):
     """Name of the claim made from a template; None while there is none to be made."""
 
@@ -261,6 +266,11 @@ class PodStatus(Struct, frozen=True, kw_only=True):
     start_time: str | None = None
     resize: str = ""
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Share conditions: pods that start together say the same in the same second."""
+        if self.conditions:
+            msgspec.structs.force_setattr(self, "conditions", tuple(map(_shared_condition, self.conditions)))
 
 
 class Pod(Object, frozen=True, kw_only=True):

@@ -244,7 +244,7 @@ class JobController:
         except KubeError as failure:
             log.warning("job %s/%s: status could not be written: %s", namespace, name, failure)
             return
-        self._ledger.of(job.uid).written = written
+        self._ledger.of(job.uid).wrote(written)
 
 
 def _own_fault(error: Exception) -> bool:

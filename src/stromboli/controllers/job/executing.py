@@ -198,7 +198,8 @@ class _Pass:
         return {**patch, "metadata": {**patch.get("metadata", {}), **meta}}
 
     def _remember(self, written: JsonObject) -> None:
-        self._raw = self._memory.written = written
+        self._raw = written
+        self._memory.wrote(written)
 
     # -- plugins -----------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,9 @@ class JobLedger:
     """The memory about one job (one UID)."""
 
     written: JsonObject | None = None
-    """The job as the last own write returned it."""
+    """The job as the last own write returned it, until the cache shows it."""
+    shown: int = 0
+    """The version of the job that the cache has shown last."""
     removed: set[str] = field(default_factory=set)
     """UIDs of pods that were deleted."""
     created: dict[str, Created] = field(default_factory=dict)
@@ -45,6 +47,10 @@ class JobLedger:
     """Since when (steady time) the counters in the stored status differ from those of the pods; None: they do not."""
     kept: dict[tuple[str, str], JsonObject | None] = field(default_factory=dict)
     """Plugin objects by plural and name as they were last seen or written; absent: not looked at yet."""
+
+    def wrote(self, job: JsonObject) -> None:
+        """An own write returned this; the watch may have been faster."""
+        self.written = job if _version(job) > self.shown else None
 
 
 LONGEST_LAG = 30.0
@@ -73,16 +79,21 @@ class Ledger:
         """Jobs remembered."""
         return len(self._jobs)
 
+    def show(self, job: JsonObject) -> None:
+        """The cache shows this job: what was written before need not be remembered."""
+        memory = self._jobs.get(json.uid_of(job))
+        if memory is not None:
+            memory.shown = _version(job)
+            if memory.written is not None and _version(memory.written) <= memory.shown:
+                memory.written = None
+
     def freshest(self, job: JsonObject) -> JsonObject:
         """The newer of the cached job and the one that was last written."""
         memory = self._jobs.get(json.uid_of(job))
         written = memory.written if memory else None
         if memory is None or written is None:
             return job
-        if _version(written) > _version(job):
-            return written
-        memory.written = None
-        return job
+        return written if _version(written) > _version(job) else job
 
 
 def _version(obj: JsonObject) -> int:

@@ -59,6 +59,7 @@ class Listener:
 
     def _job_changed(self, old: JsonObject, new: JsonObject) -> None:
         """Own writes of counters need no further pass; everything else does."""
+        self._ledger.show(new)
         if old.get("spec") != new.get("spec") or _state(old) != _state(new):
             self._queue.add(json.key_of(new))
 
@@ -134,13 +135,13 @@ class Listener:
             self._queue.add((group.namespace, owner.name))
 
     def _queue_seen(self, queue: Queue) -> None:
-        for job in self._jobs.by_index(BY_QUEUE, queue.name):
-            self._queue.add(json.key_of(job))
+        for key in self._jobs.keys_by_index(BY_QUEUE, queue.name):
+            self._queue.add(key)
 
     def _claim_seen(self, claim: PersistentVolumeClaim) -> None:
         """A job that has waited for the claim goes on at once, not when its back-off is over."""
-        for job in self._jobs.by_index(BY_CLAIM, names.qualified(claim.namespace, claim.name)):
-            self._queue.add(json.key_of(job))
+        for key in self._jobs.keys_by_index(BY_CLAIM, names.qualified(claim.namespace, claim.name)):
+            self._queue.add(key)
 
 
 def queue_of(job: JsonObject) -> tuple[str, ...]:
