@@ -162,3 +162,27 @@ def test_a_queue_without_jobs_has_no_account_and_nothing_breaks() -> None:
     assert not result.problems
     values = {sample.name: sample.value for sample in result.samples}
     assert values["queue_allocated_milli_cpu"] == 0.0
+
+
+def test_a_negative_weight_counts_as_none_and_is_named() -> None:
+    """It took what the other queues deserve: with weights of 1 and -1 nobody deserved anything."""
+    opened = Session(
+        [node("n").offer(cpu=4, memory="4Gi").build()],
+        [queue("q").build(), queue("odd").weight(-1).build()],
+        [pod_group(name).queue(name).members(1).build() for name in ("q", "odd")],
+        [pod(name).group(name).request(cpu=4, memory="1Gi").build() for name in ("q", "odd")],
+        plugins=["proportion"],
+    )
+    assert opened.combination.allocatable(opened.queue("q"), opened.task("q"))
+    assert not opened.combination.allocatable(opened.queue("odd"), opened.task("odd"))
+    assert opened.view.warnings == ["queue odd has weight -1, which counts as 0"]
+
+
+def test_where_no_weight_is_left_to_share_by_a_guarantee_is_kept_all_the_same() -> None:
+    opened = Session(
+        [node("n").offer(cpu=4, memory="4Gi").build()],
+        [queue("q").weight(0)._spec(guarantee=core.Guarantee(resource={"cpu": "2", "memory": "2Gi"})).build()],
+        [pod_group("q").queue("q").members(1).build(), pod("q").group("q").request(cpu=2, memory="1Gi").build()],
+        plugins=["proportion"],
+    )
+    assert opened.combination.allocatable(opened.queue("q"), opened.task("q"))

@@ -128,6 +128,22 @@ def test_a_message_refuses_the_node_and_the_code_0_counts_as_an_error() -> None:
     assert fine.refusals("p") == {}
 
 
+def test_refusals_that_differ_from_node_to_node_are_bounded() -> None:
+    def service(url: str, body: bytes, timeout: float) -> bytes:
+        return json.dumps({"status": f"not on {json.loads(body)['node']['name']}", "code": 2}).encode()
+
+    nodes = [node(f"n{at}").offer(cpu=4).build() for at in range(300)]
+    opened = Session(
+        [queue().build(), pod_group("g").build(), pod("p").group("g").request(cpu=1).build(), *nodes],
+        plugins=[option("extender", {"extender.urlPrefix": "http://x", "extender.predicateVerb": "predicate"})],
+        options={calling.OPTION: service},
+    )
+    refused = opened.refusals("p")
+    assert len(refused) == 300
+    assert refused["n0"] == ["not on n0"]
+    assert refused["n299"] == ["the extender refused the node"]
+
+
 def test_scores_come_from_the_service_unweighted() -> None:
     opened = extended(Service({"prioritize": {"nodeScore": {"n1": 3, "n2": 7.5}}}), "prioritize")
     assert opened.scores("p") == {"n1": 3.0, "n2": 7.5}

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_TIMEOUT = 1.0
+MOST_REASONS = 240
+"""Refusals are bytes; after so many different ones in a cycle a general one stands for the rest."""
+REFUSED = "the extender refused the node"
 VERBS = (
     "onSessionOpen",
     "onSessionClose",
@@ -79,9 +82,7 @@ class Extender(Plugin):
         self._reasons: list[Reason] = []
         self._numbers: dict[tuple[str, int], int] = {}
         return Hooks(
-            filters=[Filter("extender", self._reasons, self._refuse, scope=Scope.TASK)]
-            if self._has("predicate")
-            else [],
+            filters=self._filters(),
             scores=self._scores(),
             preemptable=self._preemptable if self._has("preemptable") else None,
             reclaimable=self._reclaimable if self._has("reclaimable") else None,
@@ -176,6 +177,8 @@ class Extender(Plugin):
 
     def _reason(self, text: str, code: Code) -> int:
         number = self._numbers.get((text, code))
+        if number is None and len(self._reasons) >= MOST_REASONS and text != REFUSED:
+            return self._reason(REFUSED, code)
         if number is None:
             self._reasons.append(Reason(text, code))
             number = self._numbers[text, code] = len(self._reasons)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from stromboli.scheduler.core import policy
-from stromboli.scheduler.core.columns import EPSILON
+from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Purpose, Reach, Scope, Score
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins import arguments
@@ -211,12 +211,16 @@ class NetworkTopologyAware(Plugin):
                 waiting.append(child)
 
     def _holding(self, names: Sequence[str], minimum: Floats, purpose: Purpose) -> list[str]:
-        """HyperNodes with this much in all; those whose nodes are not known are given the chance."""
+        """HyperNodes with this much in all; those whose nodes are not known are given the chance.
+
+        Of scalar resources only those that are asked for count: nodes may owe others.
+        """
         none: Rows = np.empty(0, dtype=np.intp)
         domains = [self._known.rows.get(name, none) for name in names]
         nodes = self._view.nodes
         layers = (nodes.idle, nodes.future) if purpose is Purpose.ALLOCATE else (nodes.allocatable,)
-        enough = [(minimum < sums(layer, domains) + EPSILON).all(axis=1) for layer in layers]
+        wanted = np.union1d(np.nonzero(minimum)[0], [CPU, MEMORY])
+        enough = [(minimum < sums(layer, domains) + EPSILON)[:, wanted].all(axis=1) for layer in layers]
         holds = np.logical_or.reduce(enough)
         return [name for name, fits in zip(names, holds.tolist(), strict=True) if fits or name not in self._known.rows]
 

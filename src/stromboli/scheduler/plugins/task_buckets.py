@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stromboli.scheduler.core.columns import CPU, MEMORY, PODS, Floats
+from stromboli.scheduler.core.columns import CPU, MEMORY, Floats
 from stromboli.scheduler.core.statuses import TaskStatus
 
 if TYPE_CHECKING:
@@ -116,5 +116,5 @@ class Buckets:
 
 
 def _weight(request: Floats) -> float:
-    others = request.sum() - request[CPU] - request[MEMORY] - request[PODS]
+    others = request.sum() - request[CPU] - request[MEMORY]
     return float(request[CPU] + request[MEMORY] / MIB + others)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from stromboli.scheduler.core import policy
-from stromboli.scheduler.core.columns import EPSILON
+from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY
 from stromboli.scheduler.core.plugin import Depends, Hooks, Order, Plugin, Reach, Scope, Score
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins import arguments
@@ -17,7 +17,7 @@ from stromboli.scheduler.plugins.task_groups import BadTopology, TaskTopology
 if TYPE_CHECKING:
     from stromboli.scheduler.core.columns import Floats
     from stromboli.scheduler.core.records import Job, Node, Task
-    from stromboli.scheduler.core.tables import Rows
+    from stromboli.scheduler.core.tables import Bools, Rows
     from stromboli.scheduler.core.view import View
     from stromboli.scheduler.plugins.task_buckets import Bucket
 
@@ -83,7 +83,7 @@ class TaskTopologyPlugin(Plugin):
         room = nodes.idle[rows] + nodes.releasing[rows]
         base = np.array([self._company(buckets, bucket, task, row) for row in rows.tolist()], dtype=np.float64)
         base += self._fitting(buckets, bucket, task, room)
-        fits = (task.request < room + EPSILON).all(axis=1)
+        fits = _holds(room, task.request)
         return np.where(fits, base, 0.0) * self._weight * FULL / buckets.largest
 
     def _company(self, buckets: Buckets, bucket: Bucket, task: Task, row: int) -> int:
@@ -101,7 +101,7 @@ class TaskTopologyPlugin(Plugin):
         count, together = np.zeros(len(room)), np.zeros(room.shape[1])
         for one in [task, *others]:
             together = together + one.request
-            count += (together < room + EPSILON).all(axis=1)
+            count += _holds(room, together)
         return count
 
     def _placed(self, task: Task, node: Node) -> None:
@@ -113,3 +113,10 @@ class TaskTopologyPlugin(Plugin):
         buckets = self._of(task)
         if buckets is not None:
             buckets.removed(task, node.name)
+
+
+def _holds(room: Floats, wanted: Floats) -> Bools:
+    """Where there is this much. What a node owes of a scalar resource that is not asked for does not matter."""
+    asked = np.union1d(np.nonzero(wanted)[0], [CPU, MEMORY])
+    result: Bools = (wanted[asked] < room[:, asked] + EPSILON).all(axis=1)
+    return result

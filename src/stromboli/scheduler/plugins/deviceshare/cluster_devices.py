@@ -126,18 +126,22 @@ class ClusterDevices:
         found.hold(task, choice.holding)
         return choice
 
-    def restore(self, asked: Iterable[Family], node: Node, task: Task, chosen: Mapping[str, Choice]) -> None:
-        """The pod holds again what this cycle has chosen for it, or what its annotations say."""
-        for family in asked:
-            found = self._of(family, node)
+    def restore(self, families: Iterable[Family], node: Node, task: Task, chosen: Mapping[str, Choice]) -> None:
+        """The pod holds again what this cycle has chosen for it, or what its annotations say.
+
+        It may do so without asking for it now: cards have been given out by another mode before. Nodes that nobody has
+        asked about yet are counted when somebody does.
+        """
+        for family in families:
+            found = self._now.get((family.name, node.name))
             if found is not None:
                 choice = chosen.get(family.name)
                 found.hold(task, choice.holding if choice is not None else found.devices.recorded(task))
 
-    def drop(self, asked: Iterable[Family], node: Node, task: Task) -> None:
-        """The pod holds nothing on the node any more."""
-        for family in asked:
-            found = self._of(family, node)
+    def drop(self, families: Iterable[Family], node: Node, task: Task) -> None:
+        """The pod holds nothing on the node any more, be it that it does not ask for what it held."""
+        for family in families:
+            found = self._now.get((family.name, node.name))
             if found is not None:
                 found.drop(task.uid)
 

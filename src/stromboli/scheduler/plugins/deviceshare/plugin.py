@@ -177,11 +177,11 @@ class DeviceShare(Plugin):
     # Accounting
 
     def _placed(self, task: Task, node: Node) -> None:
+        if task.status not in _NEW:
+            self._cluster.restore(self._families, node, task, self._chosen.get(task.uid, {}))
+            return
         asked = self._asked_by(task)
         if not asked:
-            return
-        if task.status not in _NEW:
-            self._cluster.restore(asked, node, task, self._chosen.get(task.uid, {}))
             return
         chosen: dict[str, Choice] = {}
         for family in asked:
@@ -195,11 +195,9 @@ class DeviceShare(Plugin):
         self._chosen[task.uid] = chosen
 
     def _removed(self, task: Task, node: Node) -> None:
-        asked = self._asked_by(task)
-        if asked:
-            self._cluster.drop(asked, node, task)
-            if task.status != TaskStatus.RELEASING:
-                self._chosen.pop(task.uid, None)
+        self._cluster.drop(self._families, node, task)
+        if task.status != TaskStatus.RELEASING:
+            self._chosen.pop(task.uid, None)
 
     def _extension(self, task: Task, node: Node) -> BindExtension | None:
         """What the cycle has chosen for a pod that it binds."""

@@ -1,0 +1,168 @@
+"""deviceshare agrees with its references, device family by device family."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from stromboli.api import core, names
+from stromboli.testing.builders import PodBuilder, pod_group, queue
+from tests.scheduler.plugins.deviceshare.stage import (
+    asking,
+    card,
+    devices,
+    gpu_node,
+    member,
+    roomy,
+    slice_of,
+    with_capacity,
+)
+from tests.scheduler.plugins.references.deviceshare import (
+    GPU_MEMORY,
+    GPU_NUMBER,
+    NPU,
+    NPU_MEMORY,
+    WHOLE,
+    WORD,
+    DeviceShare,
+    Family,
+    GpuShare,
+    Hami,
+    VGpu,
+)
+from tests.scheduler.plugins.references.playing import Play, Story
+from tests.scheduler.plugins.references.telling import Told
+
+Arguments = dict[str, object]
+Made = tuple[Family, Arguments]
+
+
+def scene(random: Random, node_of: Callable[[str], core.Node], pod_of: Callable[[PodBuilder], core.Pod]) -> Told:
+    """Nodes with devices and some without, pods that hold some and pods that want some."""
+    told = Told(queues={"default": queue().build()})
+    told.groups = {name: pod_group(name).members(1).build() for name in ("j", "k")}
+    for at in range(random.randint(5, 8)):
+        told.nodes[f"n{at}"] = node_of(f"n{at}") if random.random() < 0.85 else roomy(f"n{at}").build()
+    for at in range(random.randint(12, 20)):
+        builder = member(f"p{at}").group(random.choice("jk"))
+        if random.random() < 0.4:
+            builder = builder.on(random.choice(list(told.nodes)))
+            builder = builder.deleting() if random.random() < 0.2 else builder
+        told.pods[f"p{at}"] = pod_of(builder)
+    return told
+
+
+def gpu_share(random: Random, policy: str) -> tuple[Told, Made]:
+    by_memory = random.random() < 0.5
+
+    def node_of(name: str) -> core.Node:
+        offered = {GPU_NUMBER: random.choice([0, 1, 2, 4]), GPU_MEMORY: random.choice([2000, 4001])}
+        builder = roomy(name, **{GPU_NUMBER: 100, GPU_MEMORY: 100000})
+        sick = {names.GPU_UNHEALTHY_IDS: random.choice(["1", "0, x", ""])} if random.random() < 0.4 else {}
+        return with_capacity(builder.annotate(**sick), **offered)
+
+    def pod_of(builder: PodBuilder) -> core.Pod:
+        asked = {GPU_MEMORY: random.choice([300, 600, 1000]), GPU_NUMBER: random.choice([1, 1, 2])}
+        chosen = random.sample(list(asked), random.choice([1, 1, 2]))
+        if builder.spec.node_name:
+            builder = builder.annotate(**{names.GPU_INDEX: random.choice(["0", "1", "0,1", "2", "9", "0,x"])})
+        init = [{GPU_MEMORY: 900}] if random.random() < 0.1 else []
+        return asking(builder, {name: asked[name] for name in chosen}, init=init)
+
+    switch = "GPUSharingEnable" if by_memory else "GPUNumberEnable"
+    return scene(random, node_of, pod_of), (GpuShare(by_memory), {switch: True})
+
+
+RULES = [{"app": "training", "team": "ml"}, {"app": "training"}, {"use": "inference"}]
+
+
+def vgpu(random: Random, policy: str) -> tuple[Told, Made]:
+    def node_of(name: str) -> core.Node:
+        cards = [
+            card(
+                f"{name}-{at}",
+                limit=random.choice([1, 2, 10]),
+                memory=random.choice([8000, 16384]),
+                type=random.choice(["NVIDIA-A", "NVIDIA-A", "NVIDIA-B", "Other"]),
+                health=random.choice(["true", "true", "true", "false"]),
+                mode=random.choice(["hami-core", "hami-core", "mps"]),
+            )
+            for at in range(random.randint(1, 4))
+        ]
+        return gpu_node(name, *cards, number=random.choice([40, 40, 40, 0]))
+
+    def pod_of(builder: PodBuilder) -> core.Pod:
+        labels = {"app": ["training", "other"], "team": ["ml"], "use": ["inference"]}
+        builder = builder.label(
+            **{key: random.choice(values) for key, values in labels.items() if random.random() < 0.5}
+        )
+        texts = {
+            "nvidia.com/use-gputype": "nvidia-a,intel",
+            "nvidia.com/nouse-gputype": "B",
+            "volcano.sh/vgpu-podgroup-policy": "spread",
+            "volcano.sh/vgpu-mode": random.choice(["hami-core", "mig"]),
+        }
+        builder = builder.annotate(**{key: text for key, text in texts.items() if random.random() < 0.15})
+        if builder.spec.node_name:
+            on = builder.spec.node_name
+            shares = [
+                f"{on}-{random.randrange(4)},NVIDIA,{random.choice([1000, 4000])},{random.choice([0, 30])}:"
+                for _ in range(random.choice([0, 1, 2]))
+            ]
+            builder = builder.annotate(**{names.VGPU_IDS: random.choice(["", ";"]).join(shares)})
+        limits = [
+            slice_of(random.choice([1, 1, 2]), random.choice([None, 1000, 4000]), random.choice([None, 30, 100]))
+            for _ in range(random.choice([1, 1, 2]))
+        ]
+        return asking(builder, *limits)
+
+    rules = random.sample(RULES, random.choice([0, 0, 1, 2]))
+    return scene(random, node_of, pod_of), (VGpu(policy, rules), {"VGPUEnable": True, "GPUExclusiveRules": rules})
+
+
+def hami(random: Random, policy: str) -> tuple[Told, Made]:
+    def node_of(name: str) -> core.Node:
+        cards = [
+            {
+                "id": f"{name}-{at}",
+                "index": at,
+                "count": random.choice([1, 2, 7]),
+                "devmem": random.choice([WHOLE, WHOLE, 24576]),
+                "devcore": 8,
+            }
+            for at in range(random.randint(0, 3))
+        ]
+        register = {f"hami.io/node-register-{WORD}": json.dumps(cards)}
+        return roomy(name, **{NPU: random.choice([100, 100, 0])}).annotate(**register).build()
+
+    def pod_of(builder: PodBuilder) -> core.Pod:
+        if builder.spec.node_name:
+            amounts = f"{random.choice([3072, 6144])},{random.choice([0, 8])}"
+            share = f"{builder.spec.node_name}-{random.randrange(3)},{WORD},{amounts}"
+            record = {f"hami.io/{WORD}-devices-allocated": f"{share}:;"} if random.random() < 0.8 else {}
+            builder = builder.annotate(**record)
+        limits = []
+        for _ in range(random.choice([1, 1, 2])):
+            memory = random.choice([None, 1024, 3073, 12288, WHOLE, 24577])
+            limits.append({NPU: random.choice([1, 1, 2]), **({} if memory is None else {NPU_MEMORY: memory})})
+        return asking(builder, *limits)
+
+    return scene(random, node_of, pod_of), (Hami(policy), {"AscendHAMiVNPUEnable": True})
+
+
+FAMILIES = {"gpushare": gpu_share, "vgpu": vgpu, "hami": hami}
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_device_family_agrees_with_its_reference(name: str, seed: int) -> None:
+    random = Random(f"{name} {seed}")
+    policy, weight = random.choice(["binpack", "spread", ""]), random.choice([0, 1, 10])
+    told, (family, switches) = FAMILIES[name](random, policy)
+    plugin = devices(**switches, SchedulePolicy=policy, ScheduleWeight=weight)
+    ignored = frozenset({GPU_MEMORY, GPU_NUMBER, NPU_MEMORY})
+    story = Story(told, [plugin], DeviceShare([family], weight), together=("gang", "predicates"), unheeded=ignored)
+    Play(random, story).run()
