@@ -89,6 +89,8 @@ class Situation:
     pods: bool = False
     """Whether the job's pods exist already."""
     events: Sequence[JsonObject] = ()
+    hopeless: bool = False
+    """Whether the job would not start in the empty cluster either."""
 
     def facts(self) -> Facts:
         """What ``explain`` is given."""
@@ -112,6 +114,7 @@ SITUATIONS: dict[str, Situation] = {
         "QueueQuotaInsufficient",
         "ns/train waits: the group needs cpu 8; queue small may hold cpu 4, of which cpu 0 is taken: short by cpu 4.",
         policy=CAPACITY,
+        hopeless=True,
     ),
     "the queue above may not hold so much": Situation(
         vcjob(queue="leaf"),
@@ -119,6 +122,7 @@ SITUATIONS: dict[str, Situation] = {
         "QueueQuotaInsufficient",
         "ns/train waits: the group needs cpu 8; queue dept may hold cpu 6, of which cpu 0 is taken: short by cpu 2.",
         policy=HIERARCHY,
+        hopeless=True,
     ),
     "the cluster is full": Situation(
         vcjob(),

@@ -10,6 +10,7 @@ import pytest
 from stromboli.api import core, kinds
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.emptying import HOPELESS, without_waiting
 from stromboli.cli.rehearsing.explaining import explain
 from stromboli.cli.rehearsing.rungs import Rung
 from stromboli.kube.json import JsonObject
@@ -17,7 +18,7 @@ from stromboli.scheduler.core.policy import Policy
 from stromboli.testing import builders
 from stromboli.testing.apiserver import FakeApiServer
 from tests.cli.driving import drive
-from tests.cli.situations import CAPACITY, SITUATIONS, Situation, filler, nodes, vcjob
+from tests.cli.situations import CAPACITY, DEFAULT, SITUATIONS, Situation, filler, nodes, vcjob
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -25,7 +26,8 @@ def test_situations_are_explained(name: str) -> None:
     situation = SITUATIONS[name]
     found = explain(situation.facts())
     assert (found.reason, found.sentence) == (situation.want_reason, situation.want_sentence)
-    assert found.next_step == NEXT_STEPS[WaitReason(situation.want_reason)]
+    step = NEXT_STEPS[WaitReason(situation.want_reason)]
+    assert found.next_step == (without_waiting(step) + HOPELESS if situation.hopeless else step)
 
 
 def test_every_reason_has_a_next_step() -> None:
@@ -102,7 +104,38 @@ def test_where_no_queue_is_to_blame_the_cluster_is() -> None:
     found = explain(situation.facts())
     assert found.reason == WaitReason.QUEUE_QUOTA_INSUFFICIENT
     assert found.sentence.endswith("it is what the cluster has, less what other queues are guaranteed.")
-    assert found.next_step == NEXT_STEPS[WaitReason.CLUSTER_OVERCOMMITTED]
+    assert found.next_step == f"add nodes, or ask for less{HOPELESS}"
+
+
+def test_waiting_is_no_advice_for_a_gang_that_the_empty_cluster_has_no_room_for() -> None:
+    situation = Situation(vcjob(replicas=3), [*nodes(1), DEFAULT], "", "", group_phase="Inqueue", pods=True)
+    found = explain(situation.facts())
+    assert found.reason == WaitReason.GANG_INCOMPLETE
+    assert found.next_step == f"lower minAvailable, or ask for less{HOPELESS}"
+    assert "waiting does not help" in found.next_step
+
+
+def test_those_who_have_what_a_job_waits_for_are_named() -> None:
+    """The largest first: who runs, who was only admitted, whose pods are in no job."""
+    promised = builders.pod_group("promised").members(1).reserve(cpu=3).phase("Inqueue").build()
+    owner = core.OwnerReference(kind="Job", name="sweep", uid="u", controller=True)
+    owned = msgspec.structs.replace(
+        promised, metadata=msgspec.structs.replace(promised.metadata, owner_references=(owner,))
+    )
+    stray = builders.pod("stray").request(cpu=1, memory="1Gi").on("n1").build()
+    situation = Situation(vcjob(), [*nodes(), DEFAULT, *filler(2, "n0"), owned, stray], "", "")
+    assert rung(situation, "Taken") == (
+        "ns/old-n0: cpu 4",
+        "ns/sweep: cpu 3 (admitted, and waits itself)",
+        "pods of no job: cpu 1",
+    )
+
+
+def test_only_the_largest_holders_are_named() -> None:
+    situation = Situation(
+        vcjob(), [*nodes(5), DEFAULT, *(each for at in range(5) for each in filler(1, f"n{at}"))], "", ""
+    )
+    assert rung(situation, "Taken") == (*(f"ns/old-n{at}: cpu 2" for at in range(3)), "and 2 more")
 
 
 def test_a_job_that_is_over_waits_for_nothing() -> None:
@@ -143,7 +176,7 @@ async def test_the_command_prints_the_ladder(server: FakeApiServer) -> None:
 LADDER = """\
 ns/train waits: the group needs cpu 8; queue small may hold cpu 4, of which cpu 0 is taken: short by cpu 4.
 Reason:   QueueQuotaInsufficient
-Next:     wait for the queue's work to end, raise spec.capability, or ask for less
+Next:     raise spec.capability, or ask for less; waiting does not help: it would not start in the empty cluster either
 
 Queue:    small: Open, weight 1, share 0.00
             cpu: 0 in use, 8 wanted, deserved 4, guaranteed -, at most 4, 4 left
@@ -154,6 +187,8 @@ Gang:     needs 4 pods at once, 0 have a place: short by 4 (4 Pending)
 
 Nodes:    worker (4 waiting, each cpu 2): 2 of 2 nodes take one now
             room for all 4
+
+Taken:    nothing: no other job holds what it asks for
 
 Eviction: none: no action of the policy evicts (actions: enqueue, allocate, backfill)
 

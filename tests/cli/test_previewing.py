@@ -14,7 +14,8 @@ import yaml
 from stromboli.api import core, kinds, names
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.cli.rehearsing import members
-from stromboli.cli.rehearsing.previewing import Preview, Verdict, preview, without_waiting
+from stromboli.cli.rehearsing.emptying import without_waiting
+from stromboli.cli.rehearsing.previewing import Preview, Verdict, preview
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, PluginOption, Policy

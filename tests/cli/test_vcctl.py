@@ -208,6 +208,18 @@ async def test_failures_are_one_line_on_stderr_and_exit_code_255(server: FakeApi
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("line", ["vcctl job run -N big -R cpu=5", "vsub -n big -R cpu=5"])
+async def test_a_request_above_the_limit_that_no_flag_has_set_is_told_where_it_comes_from(
+    server: FakeApiServer, line: str
+) -> None:
+    said = 'requests: Invalid value: "5": must be less than or equal to cpu limit of 1.'
+    server.faults.fail(403, verb="create", kind=JOBS, times=None, message=said)
+    done = await drive(line, server)
+    assert done.code == 255
+    assert done.err.endswith(f"{said[:-1]}; without --limits the limit is cpu=1000m,memory=100Mi\n")
+    assert (await drive(f"{line} -L cpu=2", server)).err.endswith(f"{said}\n")
+
+
 async def test_an_unusable_kubeconfig_is_told_before_a_missing_name(server: FakeApiServer) -> None:
     done = await drive("vcctl job delete -k /none/kubeconfig", server)
     assert done.code == 255

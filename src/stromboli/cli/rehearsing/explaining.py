@@ -10,8 +10,10 @@ from stromboli.api.complaints import complaint, names_cause
 from stromboli.api.reasons import NEXT_STEPS, WaitReason, bounded
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import causes, ladder, members, queueing
+from stromboli.cli.rehearsing.emptying import HOPELESS, starts_alone, without_waiting
 from stromboli.cli.rehearsing.evicting import eviction_rung
 from stromboli.cli.rehearsing.facts import BIND_FAILURES, Facts, Trial
+from stromboli.cli.rehearsing.holders import holders_rung
 from stromboli.cli.rehearsing.rungs import Rung
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
@@ -20,6 +22,13 @@ from stromboli.scheduler.core.records import Job
 OVER = ("Completed", "Failed", "Aborted", "Terminated")
 SUSPENDED = ("Aborting", "Aborted")
 LATEST_FAILURES = 3
+ABOUT_ROOM = (
+    WaitReason.CLUSTER_OVERCOMMITTED,
+    WaitReason.QUEUE_QUOTA_INSUFFICIENT,
+    WaitReason.QUEUE_EXHAUSTED,
+    WaitReason.GANG_INCOMPLETE,
+)
+"""Reasons whose first advice is to wait until others are done."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,14 @@ def _asked(facts: Facts, trial: Trial) -> Explanation:
 
 
 def _next_step(trial: Trial, reason: WaitReason) -> str:
+    """What to do. Waiting is no advice for a job that would not start in the empty cluster either."""
+    step, facts = _step_for(trial, reason), trial.facts
+    if reason in ABOUT_ROOM and not starts_alone(facts.snapshot, facts.policy, facts.job, facts.plugins):
+        return without_waiting(step) + HOPELESS
+    return step
+
+
+def _step_for(trial: Trial, reason: WaitReason) -> str:
     """Where no queue's capability is to blame, raising one does not help."""
     if reason is WaitReason.QUEUE_QUOTA_INSUFFICIENT and not queueing.owner_of_limit(trial.cycle, trial.job):
         return NEXT_STEPS[WaitReason.CLUSTER_OVERCOMMITTED]
@@ -116,6 +133,8 @@ def _rungs(trial: Trial) -> tuple[tuple[Rung, ...], bool]:
     if ladder.is_confined(job):
         rung, enough = ladder.topology_rung(cycle, job, fitting)
         rungs.append(rung)
+    if fitting or job.is_pending:
+        rungs.append(holders_rung(cycle, job))
     rungs.append(eviction_rung(cycle, job, fitting))
     hold = causes.word_of_the_hold(trial.facts)
     failures = [*trial.facts.told(*BIND_FAILURES)[-LATEST_FAILURES:], *([hold] if hold else [])]

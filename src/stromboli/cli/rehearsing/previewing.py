@@ -11,6 +11,7 @@ from enum import StrEnum
 from stromboli.api import core
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.emptying import CYCLES, HOPELESS, starts_alone, submitted, without_waiting
 from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
 from stromboli.cli.rehearsing.explaining import Explanation, explain
 from stromboli.cli.rehearsing.facts import Facts
@@ -19,10 +20,6 @@ from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy
-
-CYCLES = 8
-"""Cycles after which a job that has not started is said to wait."""
-
 
 _NOTHING_TAKEN = re.compile(r", of which [^\s,]+ 0(?:, [^\s,]+ 0)* is taken")
 
@@ -78,13 +75,6 @@ def preview(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugin
     return _cannot(snapshot, policy, job, plugins)
 
 
-def submitted(snapshot: Snapshot, job: JsonObject) -> Snapshot:
-    """The snapshot with the job's PodGroup, and its pods to come once that is admitted."""
-    priorities = list(snapshot.of(core.PriorityClass))
-    group = members.pod_group(job, priorities, snapshot.taken)
-    return snapshot.with_objects(group, awaited=members.pods(job, priorities))
-
-
 def _queue_of(job: JsonObject) -> str:
     return (job.get("spec") or {}).get("queue") or "default"
 
@@ -100,23 +90,14 @@ def _fits(key: str, placed: Mapping[str, str], evictions: Sequence[Eviction]) ->
 
 def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins) -> Preview:
     """It waits if it would start in the same cluster without any work; else it never fits."""
-    key, empty = "/".join(json.key_of(job)), snapshot.without_work()
-    alone = Rehearsal(submitted(empty, job), policy, plugins)
-    alone.settle(CYCLES)
-    minimum = (job.get("spec") or {}).get("minAvailable") or 0
-    ever = len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}")) >= max(minimum, 1)
-    why = _why(snapshot if ever else empty, policy, job, plugins)
+    key, ever = "/".join(json.key_of(job)), starts_alone(snapshot, policy, job, plugins)
+    why = _why(snapshot if ever else snapshot.without_work(), policy, job, plugins)
     because = why.sentence.partition("waits: ")[2] or why.sentence
     if ever:
         return Preview(Verdict.WAITS, f"{key} waits: {because}", why=why)
-    why = replace(why, next_step=without_waiting(why.next_step))
+    why = replace(why, next_step=without_waiting(why.next_step).removesuffix(HOPELESS))
     sentence = f"{key} never fits, even in the empty cluster: {_NOTHING_TAKEN.sub('', because)}"
     return Preview(Verdict.NEVER_FITS, sentence, why=why)
-
-
-def without_waiting(step: str) -> str:
-    """The advice without waiting for something to end, where nothing is in the way that could end."""
-    return step.partition(", ")[2].removeprefix("or ") if step.startswith("wait for ") else step
 
 
 def _why(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins) -> Explanation:

@@ -9,9 +9,9 @@ import yaml
 
 from stromboli.api import core, kinds
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.rehearsing.emptying import submitted
 from stromboli.cli.rehearsing.engine import Eviction, QueueState, Rehearsal, Round, Start
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
-from stromboli.cli.rehearsing.previewing import submitted
 from stromboli.cli.rehearsing.snapshots import STRUCTS, Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy

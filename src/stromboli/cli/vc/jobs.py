@@ -8,6 +8,7 @@ from typing import Any
 
 from stromboli.api.kinds import JOBS
 from stromboli.api.names import JOB_TYPE
+from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import ages, bus
@@ -15,6 +16,7 @@ from stromboli.cli.vc.columns import Column
 from stromboli.cli.vc.job_making import Wish, make
 from stromboli.cli.vc.output import Listing, done, dry_run
 from stromboli.kube import json
+from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
 
 
@@ -24,12 +26,27 @@ def run_job(invocation: Invocation) -> None:
     with invocation.connect() as api:
         if arguments.text("filename"):
             job = read_file(arguments.text("filename"))
+            created = api.create(JOBS, job, invocation.namespace(api), dry_run=dry_run(invocation))
         elif arguments.name:
-            job = make(_wish(invocation, invocation.namespace(api)))
+            created = create_made(invocation, api, _wish(invocation, invocation.namespace(api)))
         else:
             raise CommandError("job name cannot be left blank")
-        created = api.create(JOBS, job, invocation.namespace(api), dry_run=dry_run(invocation))
-    done(invocation, f"run job {json.key_of(job)[1]} successfully", created)
+    done(invocation, f"run job {json.key_of(created)[1]} successfully", created)
+
+
+def create_made(invocation: Invocation, api: Api, wish: Wish) -> JsonObject:
+    """Create the job that flags ask for.
+
+    Raises CommandError when it asks for more than the limit that no flag has set; other refusals as the server says.
+    """
+    arguments = invocation.arguments
+    try:
+        return api.create(JOBS, make(wish), wish.namespace, dry_run=dry_run(invocation))
+    except ApiError as error:
+        if "limits" in arguments.given or "requests" not in arguments.given or "limit of" not in error.message:
+            raise
+        default = arguments.text("limits")
+        raise CommandError(f"{error.message.rstrip('. ')}; without --limits the limit is {default}") from error
 
 
 def _wish(invocation: Invocation, namespace: str) -> Wish:

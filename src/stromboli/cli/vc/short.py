@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-from stromboli.api.kinds import JOBS
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import jobs
-from stromboli.cli.vc.job_making import Wish, make
+from stromboli.cli.vc.job_making import Wish
 from stromboli.cli.vc.job_view import view_job
-from stromboli.cli.vc.output import done, dry_run
+from stromboli.cli.vc.output import done
 
 
 def submit(invocation: Invocation) -> None:
@@ -31,7 +30,7 @@ def submit(invocation: Invocation) -> None:
             scheduler=arguments.text("scheduler") or environment.get("VOLCANO_SCHEDULER_NAME") or "volcano",
             command=_split(arguments.text("command")),
         )
-        created = api.create(JOBS, make(wish), namespace, dry_run=dry_run(invocation))
+        created = jobs.create_made(invocation, api, wish)
     done(invocation, f"run job {wish.name} successfully", created)
 
 

@@ -22,11 +22,14 @@ SIZES = (
 )
 
 
-def leaf(name: str, short: str, run: str, *flags: Flag, argument: str = "", completes: str = "") -> Command:
+def leaf(
+    name: str, short: str, run: str, *flags: Flag, argument: str = "", completes: str = "", example: str = ""
+) -> Command:
     """A command that talks to a cluster. Its argument is completed as its flag ``--name`` is, if it has one."""
     of_name = next((flag.completes for flag in flags if flag.name == "name"), "")
     flags = (*flags, *CONNECTION_FLAGS)
-    return Command(name, short, f"{PACKAGE}.{run}", flags, argument=argument, completes=completes or of_name)
+    completes = completes or of_name
+    return Command(name, short, f"{PACKAGE}.{run}", flags, argument=argument, completes=completes, example=example)
 
 
 EXPLAIN = leaf(
@@ -39,6 +42,7 @@ EXPLAIN = leaf(
     PLUGINS_DIR,
     OUTPUT_DATA,
     argument="NAME",
+    example="vcctl job explain train",
 )
 
 
@@ -60,6 +64,8 @@ def _job() -> Command:
                 DRY_RUN,
                 OUTPUT_ONE,
                 argument="NAME",
+                example="vcctl job run train --replicas 4 --min 4 --requests cpu=2,memory=1Gi "
+                "--limits cpu=2,memory=1Gi\nvcctl job run --filename job.yaml",
             ),
             leaf(
                 "list",
@@ -85,6 +91,7 @@ def _job() -> Command:
                 PLUGINS_DIR,
                 OUTPUT_DATA,
                 argument="NAME",
+                example="vcctl job preview --filename job.yaml",
             ),
             leaf("suspend", "abort a job", "jobs:suspend_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
             leaf("resume", "resume a job", "jobs:resume_job", *one, DRY_RUN, OUTPUT_ONE, argument="NAME"),
@@ -274,6 +281,7 @@ VSUB = leaf(
     Flag("command", "the command of the container of job, split into words as a shell does", "c"),
     DRY_RUN,
     OUTPUT_ONE,
+    example='vsub -n train -r 4 -m 4 -R cpu=2,memory=1Gi -L cpu=2,memory=1Gi -c "sleep 60"',
 )
 CREATE_VCJOB = Command(
     "kubectl create vcjob",

@@ -1,0 +1,37 @@
+"""Whether a job would start if nothing else were in the cluster: where it would not, waiting is no advice."""
+
+from __future__ import annotations
+
+from stromboli.api import core
+from stromboli.cli.rehearsing import members
+from stromboli.cli.rehearsing.engine import Rehearsal
+from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
+from stromboli.cli.rehearsing.snapshots import Snapshot
+from stromboli.kube import json
+from stromboli.kube.json import JsonObject
+from stromboli.scheduler.core.policy import Policy
+
+CYCLES = 8
+"""Cycles after which a job that has not started is said to wait."""
+WAITING = "wait for "
+HOPELESS = "; waiting does not help: it would not start in the empty cluster either"
+
+
+def submitted(snapshot: Snapshot, job: JsonObject) -> Snapshot:
+    """The snapshot with the job's PodGroup, and its pods to come once that is admitted."""
+    priorities = list(snapshot.of(core.PriorityClass))
+    group = members.pod_group(job, priorities, snapshot.taken)
+    return snapshot.with_objects(group, awaited=members.pods(job, priorities))
+
+
+def starts_alone(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins = PLUGINS) -> bool:
+    """Whether the job starts in the cluster of the snapshot without any work."""
+    alone = Rehearsal(submitted(snapshot.without_work(), job), policy, plugins)
+    alone.settle(CYCLES)
+    minimum = (job.get("spec") or {}).get("minAvailable") or 0
+    return len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}")) >= max(minimum, 1)
+
+
+def without_waiting(step: str) -> str:
+    """The advice without waiting for something to end, where nothing is in the way that could end."""
+    return step.partition(", ")[2].removeprefix("or ") if step.startswith(WAITING) else step
