@@ -15,7 +15,6 @@ from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.plugin import Hooks, Purpose
 from stromboli.scheduler.core.records import Job, Task
 from stromboli.scheduler.core.view import View
-from stromboli.scheduler.plugins import reservations
 from stromboli.scheduler.plugins.domain_packing import sums
 from stromboli.scheduler.plugins.network_topology_aware import NetworkTopologyAware
 from tests.conformance import properties, sessions, vectors
@@ -124,12 +123,6 @@ def test_records_of_discarded_dry_runs_are_used(pattern: str, monkeypatch: pytes
 
     monkeypatch.setattr(domains, "_fill", fill_and_remember)
     monkeypatch.setattr(domains, "record", record_all)
-    assert sessions.differences(case_of(pattern)) == []
-
-
-@pytest.mark.parametrize("pattern", excluded("promised to jobs of lower priority does not keep a job out of it"))
-def test_promises_to_lower_priorities_keep_jobs_out(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reservations.LesserPromises, "before", lambda self, _: np.zeros(self._view.columns.width))
     assert sessions.differences(case_of(pattern)) == []
 
 

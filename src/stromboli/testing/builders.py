@@ -207,6 +207,11 @@ class PodGroupBuilder:
         """In this phase."""
         return replace(self, status=_changed(self.status, phase=phase))
 
+    def unschedulable(self) -> PodGroupBuilder:
+        """Told by an earlier cycle that it cannot start."""
+        condition = core.PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources")
+        return replace(self, status=_changed(self.status, conditions=(condition,)))
+
     def topology(self, mode: str, tier: int | None = None, tier_name: str = "") -> PodGroupBuilder:
         """Confined to HyperNodes of this tier."""
         wanted = core.NetworkTopology(mode=mode, highest_tier_allowed=tier, highest_tier_name=tier_name)

@@ -55,10 +55,8 @@ def test_p41_what_was_borrowed_of_a_guarantee_comes_back_to_a_full_cluster(queue
 @pytest.mark.parametrize("queues", BY_QUEUE)
 def test_p42_fifty_jobs_that_wait_for_one_node_do_not_stop_an_important_one_for_another(queues: str) -> None:
     nodes = [node(name).offer(cpu=4, memory="16Gi").label(host=name).build() for name in ("n1", "n2")]
-    low = [
-        pod_group(f"low{at}").members(1).priority_class("low").phase("Inqueue").reserve(cpu=2, memory="1Gi").build()
-        for at in range(50)
-    ]
+    lesser = [pod_group(f"low{at}").members(1).priority_class("low").phase("Inqueue") for at in range(50)]
+    low = [one.reserve(cpu=2, memory="1Gi").unschedulable().build() for one in lesser]
     pinned = [
         pod(f"low{at}").group(f"low{at}").request(cpu=2, memory="1Gi").priority(1).select(host="n1").build()
         for at in range(50)

@@ -17,7 +17,7 @@ from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.plugin import Filter, Purpose, Score
 from stromboli.scheduler.core.policy import PluginOption
 from stromboli.scheduler.core.reasons import Code
-from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Job, Phase, Task
+from stromboli.scheduler.core.records import ROOT_HYPER_NODE, Job, Task
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.core.tables import Rows
 from tests.conformance import clusters, sessions
@@ -87,10 +87,10 @@ class Probe:
             yield from differing_maps(f"job {job_id}", known, {key: got[key] for key in known})
 
     def _admits_more(self, job: Job) -> bool:
-        """Some jobs are admitted on purpose that upstream keeps out: by overcommit, and before lesser ones."""
-        others = job.queue.jobs.values() if job.queue is not None else ()
-        comes_first = any(other.priority < job.priority and other.phase is Phase.INQUEUE for other in others)
-        return comes_first or self.cycle.policy.option("overcommit") is not None
+        """overcommit lets in on purpose what upstream keeps out, when it is due to the queue."""
+        spec = job.queue.resource.spec if job.queue is not None else None
+        due = spec is not None and (spec.deserved or spec.guarantee.resource)
+        return bool(due) and self.cycle.policy.option("overcommit") is not None
 
     def job_order(self, want: Sequence[str]) -> Iterator[str]:
         yield from differ("jobOrder", want, [job.id for job in self._sorted_jobs()])

@@ -70,16 +70,23 @@ def test_p41_a_job_within_what_its_queue_is_guaranteed_enters_a_full_cluster() -
     assert {update.job_id for update in result.pod_groups if update.status.phase == "Inqueue"} == {"ns/g2"}
 
 
-def test_p42_promises_to_lower_priorities_do_not_keep_a_job_out() -> None:
-    waiting = [asking(f"low{at}", cpu=1).phase("Inqueue").build() for at in range(50)]
-    opened = Session(
-        [queue().build(), priority_class("high", 1000), *NODES],
-        waiting,
-        [asking("high", cpu=4).priority_class("high").build(), asking("equal", cpu=1).build()],
-        plugins=["overcommit"],
-    )
-    assert opened.combination.job_enqueueable(opened.job("high"))
-    assert not opened.combination.job_enqueueable(opened.job("equal"))
+@pytest.mark.parametrize("plugin", ["overcommit", "proportion", "capacity"])
+def test_p42_promises_to_lower_priorities_that_wait_in_vain_do_not_keep_a_job_out(plugin: str) -> None:
+    def opened(*waiting: PodGroupBuilder) -> Session:
+        groups = [one.build() for one in waiting]
+        return Session(
+            [queue().build(), priority_class("high", 1000), *NODES],
+            groups,
+            [asking("high", cpu=4).priority_class("high").build(), asking("equal", cpu=1).build()],
+            plugins=[plugin],
+        )
+
+    waiting = [asking(f"low{at}", cpu=1).phase("Inqueue") for at in range(50)]
+    in_vain = opened(*(one.unschedulable() for one in waiting))
+    assert in_vain.combination.job_enqueueable(in_vain.job("high"))
+    assert not in_vain.combination.job_enqueueable(in_vain.job("equal"))
+    not_tried_yet = opened(*waiting)
+    assert not not_tried_yet.combination.job_enqueueable(not_tried_yet.job("high"))
 
 
 def quota(**hard: Amount) -> core.ResourceQuota:

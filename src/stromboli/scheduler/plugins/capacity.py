@@ -1,7 +1,8 @@
 """capacity: queues with explicit deserved, guaranteed and greatest amounts, flat or in a tree (spec 06 section 10).
 
 Where the original stops everything because of one queue that cannot be used, only that queue and those below it are
-set aside here, and their jobs are told why. And what a queue has promised to jobs of lower priority keeps no job out.
+set aside here, and their jobs are told why. And what a queue has promised to jobs of lower priority that wait in vain
+keeps no job out.
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ class Capacity(Plugin):
         return lacking
 
     def _promised_before(self, account: Account, job: Job) -> Floats:
-        """As :func:`_promised`, without what is promised to jobs of the same queue that come after this one."""
+        """As :func:`_promised`, without what is promised in vain to jobs of the same queue that come after this one."""
         return _promised(account) - np.minimum(self._lesser.before(job), account.inqueue)
 
     def _refuse(self, job: Job, account: Account, lacking: list[str], devices_lacking: list[Shortage]) -> None:

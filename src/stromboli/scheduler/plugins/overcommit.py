@@ -1,8 +1,8 @@
 """overcommit: bounds the work admitted to a multiple of the cluster (spec 06 section 11).
 
-Two things differ from the original. Promises to jobs of lower priority do not keep a job out. And a job with which its
-queue stays within what it deserves or is guaranteed is admitted even when the cluster is full: only an admitted job can
-take back what others have borrowed.
+Two things differ from the original. Promises to jobs of lower priority that wait in vain do not keep a job out. And a
+job with which its queue stays within what it deserves or is guaranteed is admitted even when the cluster is full: only
+an admitted job can take back what others have borrowed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,18 @@ class Promises:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._by_priority: dict[int, Floats] | None = None
+        self._sum: Floats | None = None
+        self._in_vain: dict[int, Floats] = {}
+        """By priority, to jobs that wait in vain."""
         self._by_queue: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(view.columns.width))
 
-    def to_priority(self, priority: int) -> Floats:
-        """Promises to jobs of this priority or a higher one."""
-        promised = [amount for other, amount in self._summed().items() if other >= priority]
-        return sum(promised, start=np.zeros(self._view.columns.width))
+    def before(self, job: Job) -> Floats:
+        """All promises but those to jobs of lower priority that wait in vain."""
+        promised = self._summed()
+        for priority, amount in self._in_vain.items():
+            if priority < job.priority:
+                promised = promised - amount
+        return promised
 
     def to_queue(self, queue: Queue) -> Floats:
         """Promises to the jobs of one queue."""
@@ -48,20 +53,21 @@ class Promises:
             self._summed()
             self._add(job, reservations.without_gated(job))
 
-    def _summed(self) -> dict[int, Floats]:
-        if self._by_priority is None:
-            self._by_priority = {}
+    def _summed(self) -> Floats:
+        if self._sum is None:
+            self._sum = np.zeros(self._view.columns.width)
             amounts = reservations.admitted_in_full(self._view)
             promised = np.asarray(amounts.any(axis=1))
             for job in self._view.jobs.values() if promised.any() else ():
                 if promised[job.row]:
                     self._add(job, amounts[job.row])
-        return self._by_priority
+        return self._sum
 
     def _add(self, job: Job, amount: Floats) -> None:
-        assert self._by_priority is not None
-        self._by_priority[job.priority] = self._by_priority.get(job.priority, 0.0) + amount
+        self._sum = amount + (0.0 if self._sum is None else self._sum)
         self._by_queue[job.queue_name] = self._by_queue[job.queue_name] + amount
+        if reservations.waits_in_vain(job):
+            self._in_vain[job.priority] = self._in_vain.get(job.priority, 0.0) + amount
 
 
 class Overcommit(Plugin):
@@ -83,7 +89,7 @@ class Overcommit(Plugin):
         wanted = job.min_resources
         if wanted is None:
             return Vote.PERMIT
-        promised = self._promises.to_priority(job.priority)
+        promised = self._promises.before(job)
         lacking = reservations.exceeded_names(self._view, promised + wanted, self._limit - self._used, wanted)
         if not lacking or self._is_entitled(job, wanted):
             return Vote.PERMIT

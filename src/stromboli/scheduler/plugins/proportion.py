@@ -4,7 +4,8 @@ Every queue with jobs gets a *deserved* amount by water-filling: what is left of
 nobody gets more than it requests or may have, nobody less than its guarantee, until nothing is left or everybody is
 satisfied.
 
-One thing differs from the original: promises to jobs of lower priority do not keep a job out of its queue.
+One thing differs from the original: promises to jobs of lower priority that wait in vain do not keep a job out of its
+queue.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def _standings(view: View) -> dict[str, Standing]:
     return {
         name: Standing(
             queue=queue,
-            weight=queue.resource.spec.weight,
+            weight=_weight(view, queue),
             guarantee=guarantees[name],
             limit=np.minimum(unpromised + guarantees[name], queue_quotas.capability_of(queue.resource.spec, view)),
             request=queue.allocated + queue.pending,
@@ -214,6 +215,14 @@ def _standings(view: View) -> dict[str, Standing]:
     }
 
 
+def _weight(view: View, queue: Queue) -> int:
+    """A queue of negative weight would take from what the others deserve: it counts as 0, and that is said."""
+    weight = queue.resource.spec.weight
+    if weight < 0:
+        view.warn(f"queue {queue.name} has weight {weight}, which counts as 0")
+    return max(weight, 0)
+
+
 def share_out(standings: list[Standing], total: Floats) -> None:
     """Water-filling of spec 06 section 9.2: sets ``deserved`` of every standing."""
     remaining = total.copy()
@@ -221,6 +230,8 @@ def share_out(standings: list[Standing], total: Floats) -> None:
     while unsatisfied:
         weight = sum(standing.weight for standing in unsatisfied)
         if weight == 0:
+            for standing in unsatisfied:
+                standing.deserved = _more(standing, np.zeros_like(remaining))
             break
         before = remaining
         change = np.zeros_like(remaining)

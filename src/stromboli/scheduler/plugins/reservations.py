@@ -71,10 +71,16 @@ def _running_in_full(view: View) -> Bools:
     return result
 
 
-class LesserPromises:
-    """What queues have promised to jobs of lower priority, which keeps no job out that comes before them.
+def waits_in_vain(job: Job) -> bool:
+    """Whether an earlier cycle has found that the job cannot start: its PodGroup says that it is unschedulable."""
+    conditions = job.pod_group.status.conditions if job.pod_group is not None else ()
+    return any(item.type == "Unschedulable" and item.status == "True" for item in conditions)
 
-    Summed up when first asked. What is promised to lesser jobs after that is not known here and counts in full.
+
+class LesserPromises:
+    """What queues have promised to jobs of lower priority that wait in vain; it keeps no job out before them.
+
+    Summed up when first asked.
     """
 
     def __init__(self, view: View) -> None:
@@ -83,7 +89,7 @@ class LesserPromises:
         self._by_queue: dict[str, dict[int, Floats]] = {}
 
     def before(self, job: Job) -> Floats:
-        """What the job's queue has promised to jobs of lower priority."""
+        """What the job's queue has promised to jobs of lower priority that wait in vain."""
         found = np.zeros(self._view.columns.width)
         if job.queue is None:
             return found
@@ -100,7 +106,7 @@ class LesserPromises:
         sums: dict[int, Floats] = {}
         for job in queue.jobs.values():
             amount = self._amounts[job.row]
-            if amount.any():
+            if amount.any() and waits_in_vain(job):
                 sums[job.priority] = sums.get(job.priority, 0.0) + amount
         return sums
 
