@@ -128,11 +128,21 @@ class Living:
             again = {**meta, "uid": f"{meta['uid']}+", "resourceVersion": ""}
             self._server.put(kinds.PODS, {**pod, "metadata": again, "spec": spec, "status": {"phase": "Pending"}})
 
+    def _groups_seen(self) -> bool:
+        """A status that is written over an older version than the server's is refused until the next cycle."""
+        known = {
+            (job.pod_group.uid, job.pod_group.metadata.resource_version)
+            for job in self.scheduler.mirror.jobs.values()
+            if job.pod_group is not None
+        }
+        metas = (group["metadata"] for group in self._server.objects(kinds.POD_GROUPS))
+        return known == {(meta["uid"], meta["resourceVersion"]) for meta in metas}
+
     def _seen(self) -> bool:
-        """Whether the scheduler's mirror shows the pods of the server as they are."""
+        """Whether the scheduler's mirror shows the pods and PodGroups of the server as they are."""
         tasks = {task.uid: task for task in self.scheduler.mirror.tasks.values()}
         pods = self._pods()
-        if self.scheduler.feed.depth or set(tasks) != set(pods):
+        if self.scheduler.feed.depth or set(tasks) != set(pods) or not self._groups_seen():
             return False
         return all(
             (tasks[uid].status == TaskStatus.RUNNING) == (pod.get("status", {}).get("phase") == "Running")
