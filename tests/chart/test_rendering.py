@@ -80,9 +80,9 @@ async def test_the_processes_take_the_arguments_that_the_chart_gives_them(render
         arguments = container_arguments(deployment)
         match deployment["metadata"]["labels"][COMPONENT]:
             case "controller":
-                flags.parse(ControllersOptions, arguments, program="controllers").validate()
+                flags.parse(ControllersOptions, arguments, program="controllers").check()
             case "scheduler":
-                flags.parse(SchedulerOptions, arguments, program="scheduler").validate()
+                flags.parse(SchedulerOptions, arguments, program="scheduler").check()
             case "admission":
                 flags.parse(WebhooksOptions, arguments, program="webhooks").check()
             case "dashboard":

@@ -18,7 +18,7 @@ EVERY_DAY = {name for name in CONTROLLERS if name != "sharding-controller"}
 
 async def made(*arguments: str) -> set[str]:
     options = flags.parse(Options, arguments, program=PROGRAM)
-    options.validate()
+    options.check()
     async with FakeApiServer() as server, await server.client() as client:
         parts = Parts(options, client, SharedInformers(client), RecordedEvents(), ControllerMetrics(Metrics()))
         return set(enabled(parts))

@@ -15,7 +15,7 @@ ALL = list(CONTROLLERS)
 
 def parsed(*arguments: str) -> Options:
     options = flags.parse(Options, arguments, program=PROGRAM)
-    options.validate()
+    options.check()
     return options
 
 

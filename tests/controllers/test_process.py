@@ -34,7 +34,7 @@ async def process(scene: Stage, *arguments: str) -> AsyncIterator[tuple[int, int
         ],
         program=PROGRAM,
     )
-    options.validate()
+    options.check()
     running = asyncio.create_task(serve(options))
     try:
         yield health, metrics

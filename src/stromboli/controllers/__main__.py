@@ -16,10 +16,9 @@ from stromboli.controllers.options import PROGRAM, Options
 from stromboli.kube.client import Client
 from stromboli.kube.events import Recorder
 from stromboli.kube.leases import LeaderElector, LeaseTiming
-from stromboli.process import flags
-from stromboli.process.running import run
+from stromboli.process.entering import connect, enter
 from stromboli.process.serving import endpoints
-from stromboli.telemetry import logs, traces
+from stromboli.telemetry import traces
 from stromboli.telemetry.health import Health
 from stromboli.telemetry.metrics import Metrics
 
@@ -29,28 +28,15 @@ GARBAGE_THRESHOLDS: Final = (50_000, 20, 50)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the process; answers its exit code."""
-    try:
-        options = flags.parse(Options, sys.argv[1:] if arguments is None else arguments, program=PROGRAM)
-        options.validate()
-    except flags.FlagError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 1
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    logs.setup(options.verbosity, "json" if options.log_format == "json" else "text")
-    return run(PROGRAM, lambda: serve(options))
+    return enter(PROGRAM, Options, serve, arguments)
 
 
 async def serve(options: Options) -> None:
     """Serve the endpoints, and work while leading."""
     traces.setup(PROGRAM)
     health, metrics = Health(), Metrics(process_series=True)
-    client = await Client.connect(
-        kubeconfig=options.kubeconfig or None,
-        master=options.master or None,
-        qps=options.kube_api_qps,
-        burst=options.kube_api_burst,
-        user_agent=PROGRAM,
-    )
+    client = await connect(options, PROGRAM)
     metrics.registry.register(client.requests)
     async with client, endpoints(options, health, metrics):
         await _lead(options, client, health, ControllerMetrics(metrics))

@@ -64,7 +64,7 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
         """Whether a feature gate is on; one that nobody knows is off."""
         return self.feature_gates.get(name, FEATURE_GATES.get(name, False))
 
-    def validate(self) -> None:
+    def check(self) -> None:
         """Refuse what cannot work.
 
         Raises:

@@ -12,11 +12,9 @@ from stromboli.dashboard.following import Follower
 from stromboli.dashboard.measuring import PREFIX, DashboardMetrics
 from stromboli.dashboard.options import PROGRAM, Options
 from stromboli.dashboard.serving import application
-from stromboli.kube.client import Client
-from stromboli.process import flags
-from stromboli.process.running import run
+from stromboli.process.entering import connect, enter
 from stromboli.process.serving import endpoints
-from stromboli.telemetry import logs, traces
+from stromboli.telemetry import traces
 from stromboli.telemetry.health import Health
 from stromboli.telemetry.listening import Address, listening
 from stromboli.telemetry.metrics import Metrics
@@ -29,14 +27,7 @@ STOP_SECONDS: Final = 2.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the process; answers its exit code."""
-    try:
-        options = flags.parse(Options, sys.argv[1:] if arguments is None else arguments, program=PROGRAM)
-        options.check()
-    except flags.FlagError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 1
-    logs.setup(options.verbosity, "json" if options.log_format == "json" else "text")
-    return run(PROGRAM, lambda: serve(options))
+    return enter(PROGRAM, Options, serve, arguments)
 
 
 async def serve(options: Options) -> None:
@@ -47,13 +38,7 @@ async def serve(options: Options) -> None:
     traces.setup(PROGRAM)
     health = Health()
     registry = Metrics(PREFIX, process_series=True)
-    client = await Client.connect(
-        kubeconfig=options.kubeconfig or None,
-        master=options.master or None,
-        qps=options.kube_api_qps,
-        burst=options.kube_api_burst,
-        user_agent=PROGRAM,
-    )
+    client = await connect(options, PROGRAM)
     async with client, endpoints(options.serving, health, registry):
         follower = Follower(client, client.server)
         metrics = DashboardMetrics(registry)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from stromboli.process import flags, running
+from stromboli.process.entering import enter
 from stromboli.scheduler.options import PROGRAM, Options
 from stromboli.scheduler.processing import serve
 
 
-async def _main() -> None:
-    await serve(flags.parse(Options, sys.argv[1:], program=PROGRAM))
-
-
 def main() -> int:
     """Run the process; answers its exit code."""
-    return running.run(PROGRAM, _main)
+    return enter(PROGRAM, Options, serve)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
         """Whether node sharding is on; an unknown mode behaves as ``none``."""
         return self.scheduler_sharding_mode in ("hard", "soft")
 
-    def validate(self) -> None:
+    def check(self) -> None:
         """Refuse what cannot work.
 
         Raises:

@@ -14,6 +14,7 @@ from stromboli.kube.clocks import SYSTEM_CLOCK
 from stromboli.kube.errors import KubeError, LeadershipLost
 from stromboli.kube.leases import LeaderElector, LeaseTiming
 from stromboli.kube.retrying import Backoff
+from stromboli.process.entering import connect
 from stromboli.process.running import StartupError
 from stromboli.process.serving import endpoints
 from stromboli.scheduler import dumping, registering
@@ -26,7 +27,7 @@ from stromboli.scheduler.options import PROGRAM, Environment, Options
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.running import CycleFailed, Scheduler
 from stromboli.scheduler.snapshotting import Snapshots
-from stromboli.telemetry import logs, traces
+from stromboli.telemetry import traces
 from stromboli.telemetry.health import Health
 from stromboli.telemetry.metrics import Metrics
 
@@ -45,8 +46,6 @@ async def serve(options: Options) -> None:
     if options.check_config:
         check_config(options)
         return
-    options.validate()
-    logs.setup(options.verbosity, "json" if options.log_format == "json" else "text")
     traces.setup(PROGRAM)
     registry = registering.load(options.plugins_dir)
     policies = Policies(
@@ -92,13 +91,7 @@ def check_config(options: Options) -> None:
 
 async def _connect(options: Options) -> Client:
     try:
-        return await Client.connect(
-            kubeconfig=options.kubeconfig or None,
-            master=options.master or None,
-            qps=options.kube_api_qps,
-            burst=options.kube_api_burst,
-            user_agent=PROGRAM,
-        )
+        return await connect(options, PROGRAM)
     except KubeError as error:
         raise StartupError(str(error)) from error
 

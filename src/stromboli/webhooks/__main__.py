@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from stromboli.process import flags, running
+from stromboli.process.entering import enter
 from stromboli.webhooks.options import Options
 from stromboli.webhooks.processing import PROGRAM, serve
 
@@ -19,15 +19,14 @@ CLEAN_UP_SECONDS: Final = 5.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the process with the command line's flags, or those given; answers its exit code."""
-    try:
-        options = flags.parse(Options, sys.argv[1:] if arguments is None else arguments, program=PROGRAM)
-        options.check()
-    except flags.FlagError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 1
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    stop_seconds = options.graceful_shutdown_time + CLEAN_UP_SECONDS
-    return running.run(PROGRAM, lambda: serve(options), stop_seconds=stop_seconds)
+    return enter(
+        PROGRAM,
+        Options,
+        serve,
+        arguments,
+        stop_seconds=lambda options: options.graceful_shutdown_time + CLEAN_UP_SECONDS,
+    )
 
 
 if __name__ == "__main__":

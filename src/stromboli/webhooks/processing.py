@@ -19,8 +19,9 @@ from aiohttp import web
 
 from stromboli.kube.client import Client
 from stromboli.kube.errors import KubeError
+from stromboli.process.entering import connect
 from stromboli.process.running import StartupError
-from stromboli.telemetry import logs, traces
+from stromboli.telemetry import traces
 from stromboli.telemetry.health import Health
 from stromboli.telemetry.listening import Address, listening
 from stromboli.telemetry.metrics import Metrics
@@ -59,12 +60,10 @@ async def serve(options: Options) -> None:
 
     Raises ``FlagError``, ``StartupError``, ``CertificateError`` or ``ListenError`` where it cannot start.
     """
-    options.check()
     traces.setup(PROGRAM)
-    logs.setup(options.verbosity, "json" if options.log_format == "json" else "text")
     endpoints = options.endpoints()
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(await _client(options))
+        client = await stack.enter_async_context(await connect(options, PROGRAM))
         source = certificate_source(options, client)
         tls = ReloadableTls(await _answered("certificates", keeping.within(START_SECONDS, source)))
         keeper = Keeper(source, tls, registrar(options, client), endpoints)
@@ -112,16 +111,6 @@ def _all_answered(app: web.Application, seconds: float) -> None:
             f"close admission server failed: {len(late)} reviews were not answered within {seconds:g} s ({paths}); "
             "a longer --graceful-shutdown-time lets them end"
         )
-
-
-async def _client(options: Options) -> Client:
-    return await Client.connect(
-        kubeconfig=options.kubeconfig or None,
-        master=options.master or None,
-        qps=options.kube_api_qps,
-        burst=options.kube_api_burst,
-        user_agent=PROGRAM,
-    )
 
 
 def certificate_source(options: Options, client: Client) -> CertificateSource:

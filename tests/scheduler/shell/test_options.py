@@ -96,13 +96,13 @@ INVALID = {
 @pytest.mark.parametrize(("arguments", "want"), INVALID.values(), ids=INVALID.keys())
 def test_settings_that_cannot_work_are_refused_in_one_line(arguments: list[str], want: str) -> None:
     with pytest.raises(FlagError) as refused:
-        parse(*arguments).validate()
+        parse(*arguments).check()
     assert want in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_election_settings_are_not_judged_when_election_is_off() -> None:
-    parse("--leader-elect=false", "--leader-elect-resource-name=").validate()
+    parse("--leader-elect=false", "--leader-elect-resource-name=").check()
 
 
 def test_gates_have_documented_defaults_and_can_be_switched() -> None:
