@@ -1,27 +1,10 @@
-"""Enumerations and transitions."""
+"""Enumerations, spellings, generated names and texts."""
 
 from __future__ import annotations
 
 import pytest
 
 from stromboli.api import booleans, names, phases, reasons
-from stromboli.api.phases import JobPhase
-
-
-def test_every_job_phase_has_transitions_and_finished_phases_have_none() -> None:
-    assert set(phases.JOB_TRANSITIONS) == set(JobPhase)
-    dead_ends = {phase for phase, following in phases.JOB_TRANSITIONS.items() if not following}
-    assert dead_ends == phases.FINISHED_JOB_PHASES
-
-
-@pytest.mark.parametrize("start", [phase for phase in JobPhase if phase not in phases.FINISHED_JOB_PHASES])
-def test_every_unfinished_job_can_finish(start: JobPhase) -> None:
-    reached, frontier = {start}, [start]
-    while frontier:
-        fresh = phases.JOB_TRANSITIONS[frontier.pop()] - reached
-        reached |= fresh
-        frontier += fresh
-    assert reached & phases.FINISHED_JOB_PHASES
 
 
 def test_what_users_may_write_in_policies() -> None:

@@ -1,4 +1,4 @@
-"""Every enumeration of the API, and phase transitions as data (spec 01 section 16).
+"""Every enumeration of the API (spec 01 section 16).
 
 Members are their wire text (``JobPhase.RUNNING == "Running"``). Reading foreign objects must accept texts that are not
 listed, so models keep plain text and code compares with members.
@@ -27,38 +27,6 @@ class JobPhase(StrEnum):
 
 FINISHED_JOB_PHASES: Final = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
 """Phases that end a Job, for its time to live and a CronJob's history. Aborted Jobs can be resumed."""
-
-JOB_TRANSITIONS: Final[dict[JobPhase, frozenset[JobPhase]]] = {
-    JobPhase.PENDING: frozenset(
-        {
-            JobPhase.RUNNING,
-            JobPhase.RESTARTING,
-            JobPhase.ABORTING,
-            JobPhase.COMPLETING,
-            JobPhase.TERMINATING,
-        }
-    ),
-    JobPhase.RUNNING: frozenset(
-        {
-            JobPhase.PENDING,
-            JobPhase.RESTARTING,
-            JobPhase.ABORTING,
-            JobPhase.COMPLETING,
-            JobPhase.COMPLETED,
-            JobPhase.TERMINATING,
-            JobPhase.FAILED,
-        }
-    ),
-    JobPhase.RESTARTING: frozenset({JobPhase.PENDING, JobPhase.FAILED}),
-    JobPhase.ABORTING: frozenset({JobPhase.ABORTED, JobPhase.RESTARTING}),
-    JobPhase.ABORTED: frozenset({JobPhase.RESTARTING}),
-    JobPhase.COMPLETING: frozenset({JobPhase.COMPLETED}),
-    JobPhase.TERMINATING: frozenset({JobPhase.TERMINATED}),
-    JobPhase.COMPLETED: frozenset(),
-    JobPhase.TERMINATED: frozenset(),
-    JobPhase.FAILED: frozenset(),
-}
-"""Phase changes of a Job that exist (spec 02 section 9); staying is always possible."""
 
 
 class JobEvent(StrEnum):

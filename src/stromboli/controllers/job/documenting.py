@@ -79,6 +79,7 @@ def _small_tallies() -> tuple[Tally, ...]:
     )
 
 
+@cache
 def transitions() -> dict[tuple[Phase, Phase], list[str]]:
     """Pairs of phases that follow each other, with what leads from one to the other."""
     found: dict[tuple[Phase, Phase], list[str]] = {}
