@@ -410,8 +410,13 @@ async def test_requests_are_counted_by_method_and_answer(client: Client, server:
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "patch"])
-async def test_servers_need_not_look_for_unknown_fields(client: Client, server: FakeApiServer, verb: str) -> None:
+@pytest.mark.parametrize("through_a_proxy", [False, True])
+async def test_servers_need_not_look_for_unknown_fields(
+    client: Client, server: FakeApiServer, verb: str, through_a_proxy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.put(kinds.CONFIG_MAPS, config_map("a"))
+    if through_a_proxy:  # then there are no connections of our own
+        monkeypatch.setattr(client._connection, "exchanges", None)
     await WRITES[verb](client)
     assert [call.field_validation for call in server.called(verb)] == ["Ignore"]
 

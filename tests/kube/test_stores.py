@@ -115,7 +115,8 @@ class TestPackedStore:
         removed = store.remove(("ns", "a"))
         assert removed is not None
         assert removed.obj == {"status": {"phase": "Completed"}}
-        assert store.get(("ns", "a")) is store.entry(("ns", "a")) is store.identity(("ns", "a")) is None
+        for ask in (store.get, store.entry, store.identity):
+            assert ask(("ns", "a")) is None
         assert store.keys_by_index("phase", "Completed") == ()
 
     def test_an_index_added_later_covers_what_is_there(self, store: PackedStore) -> None:

@@ -61,7 +61,7 @@ class _Call(NamedTuple):
 
     method: str
     path: str
-    query: Query | None = None
+    query: Query = {}
     data: bytes | None = None
     headers: Mapping[str, str] = {}
 
@@ -364,7 +364,7 @@ class Client:
         extra = dict(headers or {})
         if data is not None:
             extra["Content-Type"] = content_type
-        call = _Call(method, path, query, data, extra)
+        call = _Call(method, path, _unjudged(method, query), data, extra)
         await self._queue_up(method, path)
         deadline = self._clock.monotonic() + timeout
         backoff: Backoff | None = None
@@ -412,7 +412,7 @@ class Client:
 
     async def _exchange(self, exchanges: Exchanges, call: _Call, seconds: float) -> bytes:
         base = self._connection.base
-        target = http1.target(base.raw_path.rstrip("/") + call.path, _parameters(_unjudged(call.method, call.query)))
+        target = http1.target(base.raw_path.rstrip("/") + call.path, _parameters(call.query))
         sent = {"Host": base.host_port_subcomponent or "", **await self._headers(call.headers)}
         request = http1.compose(call.method, target, sent, call.data)
         try:
@@ -436,7 +436,7 @@ class Client:
         connection = self._connection
         sent = await self._headers(call.headers)
         base = connection.base
-        url = base.with_path(base.path.rstrip("/") + call.path).with_query(_parameters(call.query or {}))
+        url = base.with_path(base.path.rstrip("/") + call.path).with_query(_parameters(call.query))
         try:
             response = await connection.session.request(
                 call.method,
@@ -461,7 +461,8 @@ def _unjudged(method: str, query: Query | None) -> Query:
     It would only warn of them, in a header that nobody reads.
     """
     known = query or {}
-    return known if method == "DELETE" or "fieldValidation" in known else {**known, "fieldValidation": "Ignore"}
+    judged = method in ("POST", "PUT", "PATCH") and "fieldValidation" not in known
+    return {**known, "fieldValidation": "Ignore"} if judged else known
 
 
 def _parameters(query: Query) -> dict[str, str]:
