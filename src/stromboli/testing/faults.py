@@ -128,6 +128,14 @@ class Reorder(Fault):
 
 
 @dataclass(slots=True, kw_only=True)
+class Lose(Fault):
+    """Leaves out one event of a watch, the one after ``after`` others; what follows is sent."""
+
+    after: int = 0
+    lost: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
 class Garbage(Fault):
     """Sends ``line`` before the first event of a watch."""
 
@@ -250,6 +258,12 @@ class Faults:
     def reorder_events(self, *, kind: Kind | None = None, times: int | None = None) -> Reorder:
         """Send watch events in the wrong order."""
         fault = Reorder(verb="watch", kind=kind, times=times)
+        self.add(fault)
+        return fault
+
+    def lose_event(self, *, kind: Kind | None = None, after: int = 0) -> Lose:
+        """Leave one watch event out, as if it had never been sent."""
+        fault = Lose(verb="watch", kind=kind, after=after)
         self.add(fault)
         return fault
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 from stromboli.kube.wire import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
-from stromboli.testing.faults import CutWatch, Duplicate, ExpireWatch, Fault, Garbage, HalfOpen, Reorder
+from stromboli.testing.faults import CutWatch, Duplicate, ExpireWatch, Fault, Garbage, HalfOpen, Lose, Reorder
 from stromboli.testing.memory import Change, Memory, refuse
 from stromboli.testing.requests import Target
 from stromboli.testing.selecting import Predicate, predicate
@@ -149,6 +149,9 @@ class WatchStream:
             case ExpireWatch(after=after) if self._sent >= after:
                 await response.write(_line("ERROR", refuse(410, "Expired", "too old resource version").status))
                 raise _Over
+            case Lose(after=after, lost=False) as fault if self._sent >= after:
+                fault.lost = True
+                return
             case Garbage(line=garbage) if self._sent == 0:
                 await response.write(garbage + b"\n")
             case Duplicate():
