@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from stromboli.cli.rehearsing.linting import Lint, lint
 from stromboli.cli.rehearsing.policies import PLUGINS
@@ -186,6 +187,37 @@ async def test_errors_give_an_exit_code(server: FakeApiServer, tmp_path: Path) -
     assert done.code == 255
     assert done.out.startswith("error: failed to find Action enque")
     assert done.err == f"Failed to lint policy: {file} has 1 error: the scheduler would refuse it at start\n"
+
+
+def config_map(**data: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policy"}, "data": data})
+
+
+async def test_a_policy_may_stand_in_its_config_map(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "configmap.yaml"
+    file.write_text(config_map(**{"volcano-scheduler.conf": GOOD, "README": "x"}))
+    done = await drive(f"vcctl policy lint {file}", server)
+    assert (done.code, done.out.startswith("Actions, in this order:")) == (0, True)
+
+
+OTHER_OBJECTS = {
+    "a job": ("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n", "is a Job of batch.volcano.sh/v1alpha1"),
+    "a ConfigMap without a policy": (config_map(readme="x"), "is a ConfigMap of v1"),
+    "a ConfigMap with two": (config_map(**{"a.conf": GOOD, "b.conf": GOOD}), "is a ConfigMap of v1"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_OBJECTS)
+async def test_other_objects_are_no_policy(server: FakeApiServer, tmp_path: Path, name: str) -> None:
+    content, want = OTHER_OBJECTS[name]
+    file = tmp_path / "object.yaml"
+    file.write_text(content)
+    done = await drive(f"vcctl policy lint {file}", server)
+    assert (done.code, done.out) == (255, "")
+    assert done.err == (
+        f"Failed to lint policy: {file}: {want}; expected a policy file, or a ConfigMap with one in a key that ends "
+        "with .conf\n"
+    )
 
 
 PLUGIN = """{docstring}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import yaml
+
 from stromboli.api.kinds import CONFIG_MAPS
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
@@ -20,6 +22,8 @@ from stromboli.scheduler.plugins import built_in
 
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
 """Where the chart keeps the policy file (spec 08 section 6), when it is installed under its usual name."""
+CONF = ".conf"
+"""How the ConfigMap's key that has the policy ends."""
 BUILT_IN = "the built-in policy"
 PLUGIN_GROUP = "stromboli.scheduler.plugins"
 """Entry-point group under which installed packages offer plugins, to the scheduler and to us."""
@@ -67,6 +71,25 @@ def of_directory(directory: str) -> dict[str, type[Plugin]]:
         raise CommandError(str(error)) from error
 
 
+def policy_text(file: str, what: str = "") -> str:
+    """The policy in a file, which may be the ConfigMap that holds it. Raises CommandError for any other object."""
+    text = text_of(file, what)
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text  # whoever reads the policy says where it goes wrong
+    if not isinstance(found, dict) or not {"apiVersion", "kind"} <= set(found):
+        return text
+    data = found.get("data")
+    policies = [str(data[key]) for key in data if str(key).endswith(CONF)] if isinstance(data, dict) else []
+    if found["kind"] != CONFIG_MAPS.kind or len(policies) != 1:
+        raise CommandError(
+            f"{what}{file}: is a {found['kind']} of {found['apiVersion']}; expected a policy file, or a ConfigMap with "
+            f"one in a key that ends with {CONF}"
+        )
+    return policies[0]
+
+
 def in_cluster(api: Api) -> tuple[str, str]:
     """The policy file that the chart gives the scheduler, and where it stands; empty if it may not be read."""
     try:
@@ -74,7 +97,7 @@ def in_cluster(api: Api) -> tuple[str, str]:
     except ApiError:
         return "", ""
     for key, content in (found.get("data") or {}).items():
-        if key.endswith(".conf"):
+        if key.endswith(CONF):
             return str(content), f"the policy in ConfigMap {NAMESPACE}/{CONFIG_MAP}"
     return "", ""
 
@@ -95,7 +118,7 @@ def choose(
 ) -> Rules:
     """The policy of the file, else the recorded one. Raises CommandError naming what is wrong with it."""
     if file:
-        return _read(text_of(file, "policy "), f"policy {file}", plugins)
+        return _read(policy_text(file, "policy "), f"policy {file}", plugins)
     if recorded:
         return _read(recorded, recorded_name, plugins)
     return Rules(DEFAULT_POLICY, BUILT_IN, plugins)

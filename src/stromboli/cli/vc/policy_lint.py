@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stromboli.cli.commanding.errors import CommandError
-from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc.output import data_format, document
 
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
 def lint_policy(invocation: Invocation) -> None:
     """Print the effective policy and the findings; exit code 255 when the scheduler would refuse the file."""
     from stromboli.cli.rehearsing.linting import lint
-    from stromboli.cli.rehearsing.policies import of_directory
+    from stromboli.cli.rehearsing.policies import of_directory, policy_text
 
     name, form = invocation.arguments.name, data_format(invocation)
     if not name:
         raise CommandError("the policy file is missing: vcctl policy lint FILE")
-    found = lint(text_of(name), of_directory(invocation.arguments.text("plugins-dir")))
+    found = lint(policy_text(name), of_directory(invocation.arguments.text("plugins-dir")))
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))
     else:
