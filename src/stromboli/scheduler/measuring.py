@@ -48,12 +48,16 @@ class Measuring:
         self._metrics.measure(series.STAGE, seconds * 1000, stage="Bind")
 
     def added(self, obj: core.Object, now: float) -> None:
-        """An object came into the mirror."""
+        """An object came into the mirror, or was left out of it, since it cannot be read."""
         match obj:
-            case core.Pod() if not obj.spec.node_name and obj.created:
-                self._metrics.measure(series.TASK, (now - obj.created) * 1000, stage="Watched")
+            case core.Pod() if not obj.spec.node_name:
+                task = self._mirror.task_by_uid(obj.uid)
+                if task is not None and task.created:
+                    self._metrics.measure(series.TASK, (now - task.created) * 1000, stage="Watched")
             case core.PodGroup():
-                self._metrics.measure(series.JOB_START, obj.created, **self._labels(obj))
+                job = self._mirror.jobs.get(f"{obj.namespace}/{obj.name}")
+                if job is not None and job.uid == obj.uid:
+                    self._metrics.measure(series.JOB_START, job.created, **self._labels(obj))
 
     def deleted(self, obj: core.Object) -> None:
         """An object left the mirror: its series end."""
