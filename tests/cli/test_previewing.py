@@ -183,6 +183,21 @@ async def test_the_command_keeps_nothing(server: FakeApiServer, tmp_path: Path) 
     assert (told["verdict"], told["placements"]) == ("FitsNow", {"n0": 2, "n1": 2})
 
 
+async def test_the_command_names_who_has_what_the_job_waits_for(server: FakeApiServer, tmp_path: Path) -> None:
+    put(server, *nodes(), DEFAULT, *filler(2, "n0"), *filler(1, "n1"))
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(vcjob()))
+    lines = (await drive(f"vcctl job preview -f {file}", server)).out.splitlines()
+    assert lines[2:] == [
+        "Next:   wait for running work to end, add nodes, or ask for less",
+        "Taken:  ns/old-n0: cpu 4",
+        "        ns/old-n1: cpu 2",
+        "Worked out with the built-in policy.",
+    ]
+    told = json.loads((await drive(f"vcctl job preview -f {file} -o json", server)).out)
+    assert (told["verdict"], told["taken"]) == ("Waits", ["ns/old-n0: cpu 4", "ns/old-n1: cpu 2"])
+
+
 def configure(server: FakeApiServer, content: str) -> None:
     """Put a policy where the chart puts it."""
     meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}

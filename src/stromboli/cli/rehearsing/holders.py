@@ -12,6 +12,7 @@ from stromboli.scheduler.core.columns import EPSILON, PODS, Floats
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.records import Job, Phase
 
+TAKEN = "Taken"
 MOST = 3
 WAITS_ITSELF = " (admitted, and waits itself)"
 
@@ -28,7 +29,7 @@ def holders_rung(cycle: Cycle, job: Job) -> Rung:
     rest = _of_nobody(cycle)
     if (rest[columns] >= EPSILON).any():
         lines.append(f"pods of no job: {_amounts(cycle, rest, columns)}")
-    return Rung("Taken", tuple(lines or ["nothing: no other job holds what it asks for"]))
+    return Rung(TAKEN, tuple(lines or ["nothing: no other job holds what it asks for"]))
 
 
 def called(job: Job) -> str:

@@ -15,6 +15,7 @@ from stromboli.cli.rehearsing.emptying import CYCLES, HOPELESS, starts_alone, su
 from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
 from stromboli.cli.rehearsing.explaining import Explanation, explain
 from stromboli.cli.rehearsing.facts import Facts
+from stromboli.cli.rehearsing.holders import TAKEN
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube import json
@@ -44,6 +45,12 @@ class Preview:
     evictions: Sequence[Eviction] = ()
     why: Explanation | None = None
 
+    @property
+    def taken(self) -> Sequence[str]:
+        """Who has what the job waits for, a line each; empty unless it waits."""
+        rungs = self.why.rungs if self.why and self.verdict is Verdict.WAITS else ()
+        return next((rung.lines for rung in rungs if rung.title == TAKEN), ())
+
     def to_wire(self) -> JsonObject:
         """For ``-o json|yaml``."""
         return {
@@ -53,6 +60,7 @@ class Preview:
             "evictions": [{"pod": one.pod, "reason": one.reason} for one in self.evictions],
             "reason": self.why.reason if self.why else "",
             "nextStep": self.why.next_step if self.why else "",
+            "taken": list(self.taken),
         }
 
 

@@ -97,6 +97,8 @@ def _preview_lines(found: Preview) -> Iterator[str]:
     if found.why:
         yield f"Reason: {found.why.reason}"
         yield f"Next:   {found.why.next_step}"
+    for number, line in enumerate(found.taken):
+        yield f"{'' if number else 'Taken:':<8}{line}"
 
 
 def take_snapshot(invocation: Invocation) -> None:
