@@ -394,8 +394,22 @@ def spread_scores(pod: core.Pod, nodes: Sequence[core.Node], cluster: Cluster) -
     ]
 
 
-def node_order(pod: core.Pod, nodes: Sequence[core.Node], cluster: Cluster) -> list[float]:
-    """The sum of nodeorder's scores with default weights, for candidates."""
+DEFAULT_WEIGHTS = {
+    "leastrequested": 1,
+    "mostrequested": 0,
+    "nodeaffinity": 2,
+    "podaffinity": 2,
+    "balancedresource": 1,
+    "tainttoleration": 3,
+    "imagelocality": 1,
+    "podtopologyspread": 2,
+}
+
+
+def node_order(
+    pod: core.Pod, nodes: Sequence[core.Node], cluster: Cluster, weights: Mapping[str, int] = DEFAULT_WEIGHTS
+) -> list[float]:
+    """The sum of nodeorder's scores, for candidates."""
     taints = [taint_counts(pod, node) for node in nodes]
     most = max(taints, default=0)
     affinity = [affinity_raw(pod, node, cluster) for node in nodes]
@@ -403,13 +417,17 @@ def node_order(pod: core.Pod, nodes: Sequence[core.Node], cluster: Cluster) -> l
     spread = spread_scores(pod, nodes, cluster)
     scores = []
     for at, node in enumerate(nodes):
-        score = requested_score(pod, node, cluster, least=True) + balanced_score(pod, node, cluster)
-        score += 2 * node_affinity_score(pod, node) + image_score(pod, node, cluster)
-        score += 3 * (100 if most == 0 else 100 - 100 * taints[at] // most)
-        if affinity[at][1] and high > low:
-            score += 2 * int(100 * (affinity[at][0] - low) / (high - low))
-        score += 2 * spread[at]
-        scores.append(float(score))
+        each = {
+            "leastrequested": requested_score(pod, node, cluster, least=True),
+            "mostrequested": requested_score(pod, node, cluster, least=False),
+            "nodeaffinity": node_affinity_score(pod, node),
+            "podaffinity": int(100 * (affinity[at][0] - low) / (high - low)) if affinity[at][1] and high > low else 0,
+            "balancedresource": balanced_score(pod, node, cluster),
+            "tainttoleration": 100 if most == 0 else 100 - 100 * taints[at] // most,
+            "imagelocality": image_score(pod, node, cluster),
+            "podtopologyspread": spread[at],
+        }
+        scores.append(float(sum(weights[name] * score for name, score in each.items())))
     return scores
 
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from stromboli.api import core
 from stromboli.scheduler.core.journal import Statement
 from stromboli.scheduler.core.plugin import PlacementRefused
+from stromboli.scheduler.core.policy import PluginOption
 from stromboli.testing.builders import pod_group, queue
 from tests.scheduler.plugins import reference
 from tests.scheduler.plugins.clusters import Scene, scenes
@@ -37,7 +39,7 @@ many = settings(
 )
 
 
-def session(scene: Scene, *plugins: str) -> Session:
+def session(scene: Scene, *plugins: str | PluginOption) -> Session:
     namespaces = [
         core.Namespace(metadata=core.ObjectMeta(name=name, labels=dict(labels)))
         for name, labels in NAMESPACE_LABELS.items()
@@ -79,6 +81,16 @@ def test_scores_are_those_of_the_reference(scene: Scene) -> None:
         assert opened.scores(pod.name) == pytest.approx(want)
         packing = {node.name: reference.bin_pack(pod, node, known, WEIGHTS, 5) for node in nodes}
         assert packed.scores(pod.name) == pytest.approx(packing, abs=0.051)
+
+
+@many
+@given(scenes(), st.fixed_dictionaries(dict.fromkeys(reference.DEFAULT_WEIGHTS, st.integers(0, 3))))
+def test_scores_are_weighted_as_the_arguments_say(scene: Scene, weights: dict[str, int]) -> None:
+    known, names = cluster(scene), [node.name for node in scene.nodes]
+    opened = session(scene, option("nodeorder", {f"{name}.weight": weight for name, weight in weights.items()}))
+    for pod in scene.pending:
+        want = dict(zip(names, reference.node_order(pod, scene.nodes, known, weights), strict=True))
+        assert opened.scores(pod.name) == pytest.approx(want)
 
 
 @many

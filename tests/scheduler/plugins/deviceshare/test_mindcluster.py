@@ -38,6 +38,7 @@ from tests.scheduler.plugins.deviceshare.stage import (
     with_capacity,
     written,
 )
+from tests.scheduler.plugins.sessions import allowed_rows
 
 ON = {"AscendMindClusterVNPUEnable": True}
 CORE = "huawei.com/npu-core"
@@ -229,6 +230,14 @@ SICK = {
 def test_sick_chips_are_not_given_out(name: str) -> None:
     assert refusals(chips_node(), reported(SICK[name]), wanting("p", 16)) == NOT_ENOUGH
     assert refusals(chips_node(), reported(SICK[name]), wanting("p", 8)) == {}
+
+
+def test_pods_that_differ_in_labels_alone_are_told_apart_from_the_first_cycle_on() -> None:
+    stranger = asking(member("r"), {CORE: 8})
+    session = opened(cluster(chips_node(), reported(), wanting("p", 8, dvpp="odd"), wanting("q", 8), stranger), **ON)
+    assert [allowed_rows(session, name) for name in ("p", "q", "r")] == [set(), {"n1"}, {"n1"}]
+    session.place("r", "n1")
+    assert allowed_rows(session, "q") == {"n1"}, "who does not ask the family for chips gets none"
 
 
 def test_a_node_that_is_to_be_separated_takes_nothing() -> None:

@@ -20,6 +20,7 @@ from tests.scheduler.plugins.deviceshare.stage import (
     slice_of,
     with_capacity,
 )
+from tests.scheduler.plugins.deviceshare.test_mindcluster import chips_node, config_map, wanting
 from tests.scheduler.plugins.references.deviceshare import (
     GPU_MEMORY,
     GPU_NUMBER,
@@ -33,6 +34,8 @@ from tests.scheduler.plugins.references.deviceshare import (
     Hami,
     VGpu,
 )
+from tests.scheduler.plugins.references.mindcluster import NPU as NPU_CORE
+from tests.scheduler.plugins.references.mindcluster import REAL, MindCluster
 from tests.scheduler.plugins.references.playing import Play, Story
 from tests.scheduler.plugins.references.telling import Told
 
@@ -166,3 +169,58 @@ def test_a_device_family_agrees_with_its_reference(name: str, seed: int) -> None
     ignored = frozenset({GPU_MEMORY, GPU_NUMBER, NPU_MEMORY})
     story = Story(told, [plugin], DeviceShare([family], weight), together=("gang", "predicates"), unheeded=ignored)
     Play(random, story).run()
+
+
+# MindCluster
+
+
+def chips_scene(random: Random, reference: MindCluster) -> Told:
+    """Nodes with chips, some of which are cut, whole chips that are taken, and pods that want either."""
+    told = Told(queues={"default": queue().build()}, groups={"j": pod_group("j").members(1).build()})
+    lists: dict[str, object] = {}
+    for at in range(random.randint(4, 7)):
+        name, count = f"n{at}", random.randint(1, 4)
+        if random.random() < 0.15:
+            told.nodes[name] = roomy(name, **{NPU_CORE: 8}).build()
+            continue
+        told.nodes[name] = chips_node(name, count)
+        reference.chips[name] = list(range(count))
+        reference.sick[name] = [random.randrange(count)] if random.random() < 0.2 else []
+        sick = ",".join(f"Ascend310P-{chip}" for chip in reference.sick[name])
+        lists[f"mindx-dl-deviceinfo-{name}"] = {"DeviceList": {"huawei.com/Ascend310P-Unhealthy": sick}}
+    reference.separated = {name for name in reference.chips if random.random() < 0.1}
+    states = {f"mindx-dl-nodeinfo-{name}": {"NodeStatus": "PreSeparate"} for name in reference.separated}
+    told.others = [
+        config_map("cluster-info-device-0", "mindx-dl", data=json.dumps(lists)),
+        config_map("cluster-info-node-cm", "mindx-dl", data=json.dumps(states)),
+    ]
+    at = 0
+    for name, chips in reference.chips.items():
+        for chip in chips:
+            for text, real in parts_of(random, chip):
+                annotations = {NPU_CORE: text, **({REAL: f"Ascend310P-2c-105-0_{real}"} if real else {})}
+                told.pods[f"old{at}"] = asking(member(f"old{at}", **annotations).on(name), {NPU_CORE: 1})
+                at += 1
+    for number in range(random.randint(8, 14)):
+        cores = random.choice([1, 2, 2, 4, 4, 8, 16, 3])
+        level, dvpp = random.choice(["", "high", "low"]), random.choice(["", "", "yes", "no", "null", "odd"])
+        told.pods[f"p{number}"] = wanting(f"p{number}", cores, level=level, dvpp=dvpp)
+    return told
+
+
+def parts_of(random: Random, chip: int) -> list[tuple[str, str]]:
+    """What running pods have of a chip: whole, or slices of which one may still be in the making."""
+    if random.random() < 0.25:
+        return [(str(chip), "")] if random.random() < 0.5 else []
+    names = random.sample(["vir01", "vir01", "vir02", "vir02_1c", "vir04_3c_ndvpp"], random.randint(0, 3))
+    made = [(f"{chip}-{name}", str(number)) for number, name in enumerate(names)]
+    return [(text, real if random.random() < 0.9 else "") for text, real in made]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_chips(seed: int) -> None:
+    random = Random(seed)
+    reference = MindCluster(random.choice([0, 1, 2]))
+    told = chips_scene(random, reference)
+    plugin = devices(AscendMindClusterVNPUEnable=True, ScheduleWeight=reference.weight)
+    Play(random, Story(told, [plugin], reference, together=("gang", "predicates"))).run()

@@ -22,7 +22,7 @@ from stromboli.scheduler.core.plugin import PlacementRefused
 from stromboli.scheduler.core.policy import PluginOption
 from stromboli.scheduler.core.results import CycleResult
 from tests.scheduler.core.worlds import feed, world
-from tests.scheduler.plugins.references.telling import Act, Step, Told, request, requested
+from tests.scheduler.plugins.references.telling import Act, Place, Step, Told, request, requested
 from tests.scheduler.plugins.sessions import Session, allowed_rows, totals
 
 
@@ -50,7 +50,7 @@ class Story:
     """What may happen between two sessions, by changing objects; the mirror is told of what has changed."""
     sessions: int = 2
     pipelines: bool = True
-    evicts: bool = True
+    evicts: tuple[Place, ...] = (Place.RUNNING, Place.BOUND)
     refused_too: bool = False
     """Whether pods are also put where the reference refuses them, as gang actions may."""
     together: tuple[str, ...] = ("gang",)
@@ -106,8 +106,8 @@ class Play:
         self.compare(self._some(self.told.pending(), 4), closely=True)
 
     def _act(self, statement: Statement) -> None:
-        if self.story.evicts and self.random.random() < 0.3:
-            victims = self.told.evictable()
+        if self.random.random() < 0.3:
+            victims = self.told.evictable(*self.story.evicts)
             if victims:
                 victim = self.random.choice(victims)
                 statement.evict(self.session.task(victim), "test")

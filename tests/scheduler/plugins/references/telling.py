@@ -102,9 +102,9 @@ class Told:
         placed = self.where()
         return [name for name, pod in self.pods.items() if name not in placed and not pod.spec.node_name]
 
-    def evictable(self) -> list[str]:
-        """Pods that a session may evict."""
-        return [name for name, (_, place) in self.where().items() if place in (Place.RUNNING, Place.BOUND)]
+    def evictable(self, *places: Place) -> list[str]:
+        """Pods that are on nodes in one of these ways."""
+        return [name for name, (_, place) in self.where().items() if place in places]
 
     def on(self, node: str, *places: Place) -> list[core.Pod]:
         """Pods on a node that are there in one of these ways."""

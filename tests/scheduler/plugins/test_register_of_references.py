@@ -1,0 +1,131 @@
+"""Every filter, score and vote about nodes and queues that a built-in plugin registers has a slow reference.
+
+The table says which test compares them. What is new in a plugin, and not in the table, fails here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from stromboli.scheduler import plugins
+from stromboli.scheduler.core.mirror import Mirror
+from tests.scheduler.plugins.sessions import Session, option
+
+ROOM = "tests.scheduler.plugins"
+CLASSIC = f"{ROOM}.test_reference:test_answers_follow_the_placements_of_the_cycle"
+NODES = f"{ROOM}.test_references_of_nodes:test_a_plugin_agrees_with_its_reference"
+NETWORK = f"{ROOM}.test_references_of_topologies:test_hyper_nodes"
+CARDS = f"{ROOM}.deviceshare.test_references:test_a_device_family_agrees_with_its_reference"
+QUEUES = f"{ROOM}.test_references_of_queues:test_votes_about_queues"
+VOLUMES = f"{ROOM}.volumes.test_references:test_volumes"
+
+NODE_HOOKS = {
+    "binpack.py Score binpack": CLASSIC,
+    "claim_filters.py Filter volume limits": VOLUMES,
+    "claim_filters.py Filter volume zone": VOLUMES,
+    "claim_filters.py Filter volume binding": VOLUMES,
+    "claim_filters.py Filter volumes to be bound": VOLUMES,
+    "claim_filters.py Score volume binding": VOLUMES,
+    "claim_filters.py Filter dynamic resources": f"{ROOM}.dra.test_references:test_device_claims",
+    "claimants.py Filter kept resources": f"{ROOM}.test_references_of_queues:test_kept_resources",
+    "deviceshare/plugin.py Filter devices": CARDS,
+    "deviceshare/plugin.py Filter devices of a group": CARDS,
+    "deviceshare/plugin.py Score devices": CARDS,
+    "deviceshare/plugin.py Score devices of a group": CARDS,
+    "deviceshare/plugin.py Score chips": f"{ROOM}.deviceshare.test_references:test_chips",
+    "extender.py Filter extender": NODES,
+    "extender.py Score extender": NODES,
+    "network_topology_aware.py Score network topology": NETWORK,
+    "nodegroup.py Filter node group": NODES,
+    "nodegroup.py Score nodegroup": NODES,
+    "numaaware/plugin.py Filter numa": f"{ROOM}.test_references_of_numa:test_numa_aware",
+    "numaaware/plugin.py Score numa": f"{ROOM}.test_references_of_numa:test_numa_aware",
+    "predicates.py Filter pod number": CLASSIC,
+    "predicates.py Filter node unschedulable": CLASSIC,
+    "predicates.py Filter node affinity": CLASSIC,
+    "predicates.py Filter taint toleration": CLASSIC,
+    "predicates.py Filter node ports": CLASSIC,
+    "resource_strategy_fit.py Filter proportional": NODES,
+    "resource_strategy_fit.py Score resource strategy": NODES,
+    "resource_strategy_fit.py Score scarce resources": NODES,
+    "task_topology.py Score task topology": f"{ROOM}.test_references_of_topologies:test_task_topology",
+    "tdm.py Filter revocable zone": NODES,
+    "tdm.py Score tdm": NODES,
+    "usage.py Filter load": NODES,
+    "usage.py Score usage": NODES,
+}
+"""Where it is made, what it is, and its name, to the test that compares it with its reference."""
+
+NAMED_LATER = {
+    "predicates": {"pod affinity", "topology spread"},
+    "nodeorder": {
+        *("leastrequested", "mostrequested", "balancedresource", "nodeaffinity", "imagelocality"),
+        *("podaffinity", "podtopologyspread", "tainttoleration"),
+    },
+}
+"""Hooks whose names are not written where they are made, by plugin; all compared by tests of ``test_reference``."""
+
+OTHER_HOOKS = {
+    "capacity.py allocatable": QUEUES,
+    "capacity.py preemptive": QUEUES,
+    "capacity.py queue_order": QUEUES,
+    "extender.py overused": f"{ROOM}.test_services:test_a_service_that_fails_stops_things_unless_it_may_be_ignored",
+    "network_topology_aware.py gradient": NETWORK,
+    "network_topology_aware.py hyper_node_score": NETWORK,
+    "proportion.py allocatable": QUEUES,
+    "proportion.py overused": QUEUES,
+    "proportion.py preemptive": QUEUES,
+    "proportion.py queue_order": QUEUES,
+}
+"""Votes about queues, and what is said about HyperNodes. The extender's is whatever its service answers."""
+
+VOTES = {"allocatable", "preemptive", "overused", "queue_order", "hyper_node_score", "gradient"}
+
+
+def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
+    """Calls by this name in all modules of plugins."""
+    assert plugins.__file__ is not None
+    room = Path(plugins.__file__).parent
+    for path in sorted(room.rglob("*.py")):
+        for found in ast.walk(ast.parse(path.read_text())):
+            if isinstance(found, ast.Call) and isinstance(found.func, ast.Name) and found.func.id == name:
+                yield path.relative_to(room).as_posix(), found
+
+
+def test_every_filter_and_score_has_a_reference() -> None:
+    named, unnamed = set(), set()
+    for kind in ("Filter", "Score"):
+        for module, call in calls(kind):
+            first = call.args[0]
+            if isinstance(first, ast.Constant):
+                named.add(f"{module} {kind} {first.value!s}")
+            else:
+                unnamed.add(module)
+    assert named - {"nodeorder.py Score tainttoleration"} == NODE_HOOKS.keys()
+    assert unnamed == {"predicates.py", "nodeorder.py"}
+
+
+def test_every_vote_about_queues_and_hyper_nodes_has_a_reference() -> None:
+    made = {f"{module} {given.arg}" for module, call in calls("Hooks") for given in call.keywords if given.arg in VOTES}
+    assert made == OTHER_HOOKS.keys()
+
+
+@pytest.mark.parametrize("name", NAMED_LATER)
+def test_hooks_that_are_named_later(name: str) -> None:
+    weights = {f"{each}.weight": 1 for each in NAMED_LATER["nodeorder"]}
+    session = Session(mirror=Mirror(), plugins=[option(name, dict(weights))])
+    found = {score.name for score in session.combination.scores}
+    found |= {filter_.name for _, filters in session.combination.filters for filter_ in filters}
+    written = {key.rpartition(" Filter ")[2] for key in NODE_HOOKS if " Filter " in key}
+    assert found - written == NAMED_LATER[name]
+
+
+@pytest.mark.parametrize("where", sorted({*NODE_HOOKS.values(), *OTHER_HOOKS.values()}))
+def test_what_the_table_names_is_there(where: str) -> None:
+    module, _, test = where.partition(":")
+    assert callable(getattr(import_module(module), test))
