@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
+import msgspec
 import pytest
 
 from stromboli.api import core, kinds
@@ -25,9 +26,10 @@ from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.builders import node, pod, pod_group, priority_class, queue
 from tests.cli.living import Living
 from tests.cli.situations import vcjob
+from tests.scheduler.plugins.dra.building import claim, device_class, devices, resource_slice
 
 CLUSTERS = int(os.environ.get("AGREEMENT_CLUSTERS", "15"))
-"""Random clusters for each of the two tests, spread over the policies. 200 take some minutes."""
+"""Random clusters for each of the three tests, spread over the policies. 200 take some minutes."""
 LOOKS = 6
 """Cycles that are compared."""
 NOW = core.timestamp("2026-01-02T00:00:00Z")
@@ -201,6 +203,41 @@ async def test_a_simulation_decides_what_the_scheduler_decides(server: FakeApiSe
                 assert decided(await living.cycle(), pending) == expected(round_), f"cycle {round_.number}"
 
 
+def with_devices(random: Random) -> World:
+    """A random cluster some of whose nodes have devices, for which some of the pods have claims of their own."""
+    world = furnish(random)
+    classes: list[core.Object] = [device_class()]
+    slices: list[core.Object] = [
+        resource_slice(f"s-{each.name}", *devices(random.randrange(1, 4)), node=each.name)
+        for each in world.objects[kinds.NODES]
+        if random.random() < 0.6
+    ]
+    claims: list[core.Object] = []
+    pods: list[core.Object] = []
+    for each in world.objects[kinds.PODS]:
+        assert isinstance(each, core.Pod)
+        if each.spec.node_name or random.random() < 0.4:
+            pods.append(each)
+            continue
+        claims.append(claim(f"c-{each.name}"))
+        named = (core.PodResourceClaim(name="gpu", resource_claim_name=f"c-{each.name}"),)
+        pods.append(msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, resource_claims=named)))
+    more = {kinds.DEVICE_CLASSES: classes, kinds.RESOURCE_SLICES: slices, kinds.RESOURCE_CLAIMS: claims}
+    return World({**world.objects, **more, kinds.PODS: pods}, [])
+
+
+@pytest.mark.parametrize(("name", "seed"), CASES)
+async def test_a_simulation_with_device_claims_agrees_as_well(server: FakeApiServer, name: str, seed: int) -> None:
+    settle(server, with_devices(Random(2000 + seed)))
+    async with await server.client() as client:
+        living = Living(server, client, POLICIES[name])
+        found = simulate(await look(server), POLICIES[name], cycles=LOOKS)
+        async with living:
+            for round_ in found.rounds:
+                pending = waiting_groups(server)
+                assert decided(await living.cycle(), pending) == expected(round_), f"cycle {round_.number}"
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_random_clusters_have_something_to_decide(name: str) -> None:
     """Pods start and wait under every policy, vcjobs, too; under those that evict pods are evicted."""
@@ -212,10 +249,31 @@ def test_random_clusters_have_something_to_decide(name: str) -> None:
     assert any(one.evicted for one in found) == bool({"preempt", "reclaim"} & set(rules.actions))
 
 
-def _offline(seed: int, rules: Policy) -> Simulation:
-    world = furnish(Random(seed))
+def test_claims_of_random_clusters_are_given_and_refused() -> None:
+    """Pods with claims start in them, and fewer than with devices for all."""
+    some = all_ = 0
+    for seed in range(20):
+        world = with_devices(Random(2000 + seed))
+        claiming = {
+            f"{each.namespace}/{each.name}"
+            for each in world.objects[kinds.PODS]
+            if isinstance(each, core.Pod) and each.spec.resource_claims
+        }
+        everywhere: list[core.Object] = [resource_slice("everywhere", *devices(99))]
+        plenty = {**world.objects, kinds.RESOURCE_SLICES: everywhere}
+        some += len(claiming & {start.pod for start in _simulated(world, DEFAULT_POLICY).started})
+        started = _simulated(World(plenty, []), DEFAULT_POLICY).started
+        all_ += len(claiming & {start.pod for start in started})
+    assert 0 < some < all_
+
+
+def _simulated(world: World, rules: Policy) -> Simulation:
     objects = [obj for listed in world.objects.values() for obj in listed]
     return simulate(Snapshot(NOW, tuple(objects)), rules, cycles=LOOKS, jobs=world.jobs)
+
+
+def _offline(seed: int, rules: Policy) -> Simulation:
+    return _simulated(furnish(Random(seed)), rules)
 
 
 @pytest.mark.parametrize(("name", "seed"), CASES)
