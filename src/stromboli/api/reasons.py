@@ -118,6 +118,7 @@ class EventReason(StrEnum):
     SCHEDULED = "Scheduled"
     FAILED_SCHEDULING = "FailedScheduling"
     EVICT = "Evict"
+    UNREADABLE = "Unreadable"
     # Queues
     OPEN_QUEUE = "OpenQueue"
     CLOSE_QUEUE = "CloseQueue"

@@ -152,6 +152,12 @@ class Cache:
         if known is not None and source is not None:
             source.apply(known)
 
+    def uid_of(self, kind: Kind, namespace: str, name: str) -> str:
+        """UID of an object that the API server is known to have; empty for others."""
+        informer = self._informers.get(kind)
+        entry = informer.store.entry((namespace, name)) if informer else None
+        return entry.identity.uid if entry is not None else ""
+
     def apply_fetched(self, kind: Kind, obj: core.Object) -> None:
         """Give the mirror an object that came as an answer, unless the watch has shown a later version of it."""
         informer = self._informers.get(kind)

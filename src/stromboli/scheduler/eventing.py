@@ -1,8 +1,8 @@
-"""Events on pods and PodGroups, in the scheduler's words: which object, which type, which reason."""
+"""Events on pods, PodGroups and what cannot be used, in the scheduler's words: object, type and reason."""
 
 from __future__ import annotations
 
-from stromboli.api.kinds import POD_GROUPS, PODS
+from stromboli.api.kinds import POD_GROUPS, PODS, Kind
 from stromboli.kube.events import EventType, Recorder, Reference
 from stromboli.scheduler.core.results import TaskRef
 
@@ -17,6 +17,10 @@ class PodEvents:
         """An event on a pod."""
         regarding = Reference.to(PODS, task.namespace, task.name, task.uid)
         self._recorder.event(regarding, EventType(type), reason, message)
+
+    def about(self, kind: Kind, namespace: str, name: str, uid: str, reason: str, message: str) -> None:
+        """A warning about any object."""
+        self._recorder.event(Reference.to(kind, namespace, name, uid), EventType.WARNING, reason, message)
 
     def pod_group(self, job_id: str, uid: str, type: str, reason: str, message: str) -> None:
         """An event on the PodGroup of a job."""

@@ -34,6 +34,7 @@ from stromboli.scheduler.device_maps import DeviceMaps
 from stromboli.scheduler.eventing import PodEvents
 from stromboli.scheduler.evicting import Evictor
 from stromboli.scheduler.explaining import Explanations
+from stromboli.scheduler.faultfinding import Faults
 from stromboli.scheduler.feeding import Feed
 from stromboli.scheduler.gating import GateRemover
 from stromboli.scheduler.measuring import Measuring
@@ -97,6 +98,7 @@ class Scheduler:
         self._device_maps = DeviceMaps(client, self.mirror, self.feed, lambda: policies.current)
         self._recorder = Recorder(client, options.component, clock=clock)
         events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
+        self._faults = Faults(events, self.cache)
         self._resync = Resync(client, self, clock=clock)
         volumes = VolumeBinder(client, self.mirror, timeout=self._volume_timeout, clock=clock)
         pre_binders = PreBinders(volumes, DeviceBinder(client), NodeLocks(client, clock=clock))
@@ -208,6 +210,8 @@ class Scheduler:
         for warning in result.warnings:
             if warning not in self.explanations.problems:
                 log.warning("%s", warning)
+        self._faults.left_out(self.mirror.problems)
+        self._faults.queues(result.queue_faults)
         problems = [*result.problems, *result.warnings]
         self.explanations.record(self.cycles, result.reports, problems, self.mirror.jobs)
 

@@ -37,6 +37,15 @@ class JobEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueFault:
+    """What is wrong with a queue, to be said in an event on it."""
+
+    name: str
+    uid: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shortage:
     """One resource of which there is too little, and who says so. Amounts as the API writes them."""
 
@@ -140,6 +149,8 @@ class View:
     """What plugins keep from one cycle to the next, by a name of theirs; empty after a restart."""
     warnings: list[str] = field(default_factory=list)
     """What is wrong with objects that are nobody's request, such as queues; see :meth:`warn`."""
+    queue_faults: list[QueueFault] = field(default_factory=list)
+    """Those of the warnings that are about queues."""
     samples: list[Sample] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
     refusals: dict[str, Refusal] = field(default_factory=dict)
@@ -157,10 +168,13 @@ class View:
         on = gates.get(gate, default) if isinstance(gates, Mapping) else default
         return bool(on)
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str, queue: Queue | None = None) -> None:
         """Names, once, an object that cannot be used as it is, and the next step; nothing has failed."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        if text in self.warnings:
+            return
+        self.warnings.append(text)
+        if queue is not None:
+            self.queue_faults.append(QueueFault(queue.name, queue.resource.uid, text))
 
     def report(self, job: Job, reason: str, message: str, type: str = "Normal") -> None:
         """An event on the job's PodGroup."""

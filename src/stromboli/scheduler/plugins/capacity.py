@@ -98,10 +98,10 @@ class Capacity(Plugin):
         if self._tree is None:
             return queue_accounts.flat(self._view)
         for name, fault in self._tree.faults.items():
-            self._view.warn(f"queue {name} is set aside: {fault}")
+            self._view.warn(f"queue {name} is set aside: {fault}", self._view.queues[name])
         accounts = queue_accounts.tree(self._view, self._tree)
-        for sentence in queue_accounts.overdrawn(accounts, self._tree, self._view.total):
-            self._view.warn(sentence)
+        for name, sentence in queue_accounts.overdrawn(accounts, self._tree, self._view.total):
+            self._view.warn(sentence, self._view.queues.get(name))
         return accounts
 
     def _charge_devices(self) -> None:

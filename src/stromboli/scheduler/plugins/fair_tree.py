@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -50,6 +51,10 @@ def _weight(queue: Queue, word: str, warn: Callable[[str], None]) -> float:
     return weight if weight >= 1.0 else 1.0
 
 
+def _warning(warn: Callable[[str, Queue], None], queue: Queue, text: str) -> None:
+    warn(text, queue)
+
+
 @dataclass(slots=True, eq=False)
 class Branch:
     """An inner node. Its children are rows: sub-queues and jobs alike."""
@@ -85,7 +90,7 @@ class Leaf:
 class FairTree:
     """The tree of one cycle, following ``job.allocated``."""
 
-    def __init__(self, queues: Iterable[Queue], total: Floats, warn: Callable[[str], None]) -> None:
+    def __init__(self, queues: Iterable[Queue], total: Floats, warn: Callable[[str, Queue], None]) -> None:
         self._columns = np.nonzero(total >= EPSILON)[0]
         self._total: Floats = total[self._columns]
         self._held: Floats = np.zeros(len(self._columns))
@@ -95,7 +100,7 @@ class FairTree:
         self._counted: dict[str, Floats] = {}
         self._changed: dict[str, Leaf] = {}
         for queue in sorted(queues, key=lambda queue: queue.name):
-            self._paths[queue.name] = self._plant(place_of(queue, warn))
+            self._paths[queue.name] = self._plant(place_of(queue, partial(_warning, warn, queue)))
             for job in queue.jobs.values():
                 self._hang(job, self._paths[queue.name][-1])
         self._allot(self._root)

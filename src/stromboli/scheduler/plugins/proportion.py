@@ -219,7 +219,7 @@ def _weight(view: View, queue: Queue) -> int:
     """A queue of negative weight would take from what the others deserve: it counts as 0, and that is said."""
     weight = queue.resource.spec.weight
     if weight < 0:
-        view.warn(f"queue {queue.name} has weight {weight}, which counts as 0")
+        view.warn(f"queue {queue.name} has weight {weight}, which counts as 0", queue)
     return max(weight, 0)
 
 

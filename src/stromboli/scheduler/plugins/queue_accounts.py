@@ -113,12 +113,13 @@ def tree(view: View, hierarchy: QueueHierarchy) -> dict[str, Account]:
     return accounts
 
 
-def overdrawn(accounts: Mapping[str, Account], hierarchy: QueueHierarchy, total: Floats) -> Iterator[str]:
-    """Sentences about queues that are promised more than there is above them; nothing is refused for that."""
+def overdrawn(accounts: Mapping[str, Account], hierarchy: QueueHierarchy, total: Floats) -> Iterator[tuple[str, str]]:
+    """Queues that are promised more than there is above them, with a sentence; nothing is refused for that."""
     for name, children in hierarchy.children.items():
         for child in children:
             if _asks_for_more(accounts[child], accounts[name], total):
-                yield f"queue {child}: its capability is more than {name} or the cluster has; what they have counts"
+                text = f"queue {child}: its capability is more than {name} or the cluster has; what they have counts"
+                yield child, text
         if name != ROOT and children:
             yield from _promises_more(accounts[name], [accounts[child] for child in children])
 
@@ -129,11 +130,12 @@ def _asks_for_more(child: Account, parent: Account, total: Floats) -> bool:
     return bool((asked & (child.own_capability > np.minimum(parent.capability, total) + EPSILON)).any())
 
 
-def _promises_more(account: Account, children: Sequence[Account]) -> Iterator[str]:
+def _promises_more(account: Account, children: Sequence[Account]) -> Iterator[tuple[str, str]]:
     for what in ("deserved", "guarantee"):
         promised = sum((getattr(child, what) for child in children), start=np.zeros_like(account.limit))
         if (promised > np.maximum(getattr(account, what), account.guarantee) + EPSILON).any():
-            yield f"queue {account.name}: the sum of its children's {what} is above its own; lower theirs or raise it"
+            text = f"queue {account.name}: the sum of its children's {what} is above its own; lower theirs or raise it"
+            yield account.name, text
 
 
 def _bare(view: View, queues: Iterable[Queue]) -> Iterable[Account]:
