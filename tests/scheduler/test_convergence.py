@@ -26,37 +26,51 @@ quick = settings(
 )
 
 
-def tiers(queues: str | PluginOption) -> tuple[Tier, ...]:
-    """The plugins of the usual policy file in one tier, so that each has a say in who may be evicted."""
+def plugins(queues: str | PluginOption) -> tuple[Tier, Tier]:
+    """The plugins of the usual policy file, in their usual tiers."""
     gang, drf = option("gang", preemptable=False), option("drf", preemptable=False)
-    named = ("priority", gang, "conformance", "overcommit", drf, "predicates", queues, "nodeorder")
-    return (tuple(PluginOption(one) if isinstance(one, str) else one for one in named),)
+    first = ("priority", gang, "conformance")
+    second = ("overcommit", drf, "predicates", queues, "nodeorder")
+    return _tier(*first), _tier(*second)
 
 
-def acting(actions: str, queues: str | PluginOption) -> Policy:
-    return Policy(tuple(actions.split()), tiers(queues))
+def _tier(*members: str | PluginOption) -> Tier:
+    return tuple(PluginOption(one) if isinstance(one, str) else one for one in members)
 
 
+def acting(actions: str, queues: str | PluginOption, layout: str = "one tier") -> Policy:
+    first, second = plugins(queues)
+    return Policy(
+        tuple(actions.split()),
+        (first + second,) if layout == "one tier" else (first, second),
+        tiers_agree_on_victims=layout == "two tiers that agree",
+    )
+
+
+LAYOUTS = ("one tier", "two tiers", "two tiers that agree")
 TREE = option("capacity", hierarchy=True)
-POLICIES = {
-    "reclaim in a tree of queues": acting("enqueue allocate backfill reclaim", TREE),
-    "reclaim in a tree, three levels up": acting(
-        "enqueue allocate backfill reclaim", option("capacity", {"ancestorReclaimLevel": 2}, hierarchy=True)
+POLICIES: dict[str, tuple[str, str | PluginOption]] = {
+    "reclaim in a tree of queues": ("enqueue allocate backfill reclaim", TREE),
+    "reclaim in a tree, three levels up": (
+        "enqueue allocate backfill reclaim",
+        option("capacity", {"ancestorReclaimLevel": 2}, hierarchy=True),
     ),
-    "gangs reclaim and preempt": acting("enqueue allocate gangpreempt gangreclaim backfill", "capacity"),
-    "gangs reclaim and preempt by weight": acting("enqueue allocate gangpreempt gangreclaim backfill", "proportion"),
-    "preempt by priority": acting("enqueue allocate preempt backfill", "proportion"),
-    "reclaim by weight": acting("enqueue allocate reclaim backfill", "proportion"),
-    "preempt and reclaim in a tree": acting("enqueue allocate preempt reclaim backfill", TREE),
-    "preempt and reclaim by weight": acting("enqueue allocate preempt reclaim backfill", "proportion"),
+    "gangs reclaim and preempt": ("enqueue allocate gangpreempt gangreclaim backfill", "capacity"),
+    "gangs reclaim and preempt in a tree": ("enqueue allocate gangpreempt gangreclaim backfill", TREE),
+    "gangs reclaim and preempt by weight": ("enqueue allocate gangpreempt gangreclaim backfill", "proportion"),
+    "preempt by priority": ("enqueue allocate preempt backfill", "proportion"),
+    "reclaim by weight": ("enqueue allocate reclaim backfill", "proportion"),
+    "preempt and reclaim in a tree": ("enqueue allocate preempt reclaim backfill", TREE),
+    "preempt and reclaim by weight": ("enqueue allocate preempt reclaim backfill", "proportion"),
 }
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", POLICIES)
 @quick
 @given(crowd=crowds())
-def test_evictions_come_to_an_end_when(name: str, crowd: Crowd) -> None:
-    cluster = crowd.under(POLICIES[name])
+def test_evictions_come_to_an_end_when(name: str, layout: str, crowd: Crowd) -> None:
+    cluster = crowd.under(acting(*POLICIES[name], layout))
     at_rest = cluster.comes_to_rest(within=CYCLES)
     event("evicts" if cluster.pairs else "evicts nobody")
     assert at_rest, cluster.evictions

@@ -6,7 +6,7 @@ specified fallback at the end; everything else is combined when it is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
 from typing import Any, Generic, TypeVar
@@ -30,6 +30,7 @@ from stromboli.scheduler.core.plugin import (
 from stromboli.scheduler.core.policy import PluginOption
 from stromboli.scheduler.core.records import Job, Node, Queue, SubJob, Task
 from stromboli.scheduler.core.tables import Rows
+from stromboli.scheduler.core.takings import Takings
 from stromboli.scheduler.core.view import Refusal
 
 T = TypeVar("T")
@@ -102,14 +103,22 @@ def _sub_job_fallback(sub_job: SubJob) -> SortKey:
 class Combination:
     """All plugins of a cycle, speaking with one voice.
 
-    The first tier with a victim names all victims, and what later tiers would spare is not asked (spec 04 section
-    27.2), unless ``tiers_agree`` has every tier let a victim go.
+    The first tier with a victim names all victims, and later tiers are not asked (spec 04 section 27.2), unless
+    ``tiers_agree`` has every tier let a victim go, or queues take turns, as told by ``takings``.
     """
 
-    def __init__(self, tiers: Sequence[Sequence[Member]], changes: list[Job], *, tiers_agree: bool = False) -> None:
+    def __init__(
+        self,
+        tiers: Sequence[Sequence[Member]],
+        changes: list[Job],
+        *,
+        tiers_agree: bool = False,
+        takings: Takings | None = None,
+    ) -> None:
         self._tiers = tiers
         self._changes = changes
         self._tiers_agree = tiers_agree
+        self._takings = takings
         self._found: dict[tuple[str, str | None], list[list[Any]]] = {}
         self.job_ordering = Ordering(self._collect("job_order", "job_order"), _job_fallback)
         self.queue_ordering = Ordering(self._collect("queue_order", "queue_order"), _queue_fallback)
@@ -267,15 +276,30 @@ class Combination:
                 return int(verdict)
         return -1 if self.queue_ordering.key(right) < self.queue_ordering.key(left) else 1
 
-    def _victims(self, point: str, subject: object, candidates: Sequence[Task]) -> list[Task]:
-        tiers = self._by_tier(point, EVICTABLE_POINTS[point])
+    def _victims(self, point: str, subject: Task | EvictionContext, candidates: Sequence[Task]) -> list[Task]:
+        queues = {task.job.queue_name for task in candidates if task.job is not None}
+        if self._takings is None or subject.job is None or not queues - {subject.job.queue_name}:
+            return self._voted(point, subject, candidates)
+        barred = self._takings.barred(subject.job, queues)
+        chosen = self._voted(point, subject, candidates)
+        contested = set() if self._tiers_agree else self._takings.contested(subject.job, queues)
+        if contested:
+            agreed = {task.uid for task in self._agreed(point, subject, candidates)}
+            chosen = [task for task in chosen if task.uid in agreed or not _is_of(contested, task)]
+        return [task for task in chosen if not _is_of(barred, task)] if barred else chosen
+
+    def _voted(self, point: str, subject: Task | EvictionContext, candidates: Sequence[Task]) -> list[Task]:
         if self._tiers_agree:
-            return _agreed((hook(subject, candidates) for hooks in tiers for hook in hooks), candidates)
-        for hooks in tiers:
+            return self._agreed(point, subject, candidates)
+        for hooks in self._by_tier(point, EVICTABLE_POINTS[point]):
             chosen = _tier_verdict(hook(subject, candidates) for hook in hooks)
             if chosen:
                 return chosen
         return []
+
+    def _agreed(self, point: str, subject: Task | EvictionContext, candidates: Sequence[Task]) -> list[Task]:
+        tiers = self._by_tier(point, EVICTABLE_POINTS[point])
+        return _agreed((hook(subject, candidates) for hooks in tiers for hook in hooks), candidates)
 
     # Accounting
 
@@ -444,3 +468,7 @@ def _agreed(answers: Iterator[Victims], candidates: Sequence[Task]) -> list[Task
             uids = {task.uid for task in victims}
             let_go = uids if let_go is None else let_go & uids
     return [task for task in candidates if let_go and task.uid in let_go]
+
+
+def _is_of(queues: Collection[str], task: Task) -> bool:
+    return task.job is not None and task.job.queue_name in queues

@@ -34,6 +34,7 @@ from stromboli.scheduler.core.results import Bind, CycleResult, Evict, PodGroupU
 from stromboli.scheduler.core.searching import Searches
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.core.stranding import GRACE_SECONDS, Stranding, stranding_of
+from stromboli.scheduler.core.takings import Takings
 from stromboli.scheduler.core.view import Condition, JobEvent, Refusal, View
 
 Clock = Callable[[], float]
@@ -91,7 +92,10 @@ class Cycle:
         self.view = self._make_view(setting)
         self._open_jobs()
         members = self._open_plugins(plugins)
-        self.combination = Combination(members, mirror.ledger.changes, tiers_agree=policy.tiers_agree_on_victims)
+        self._takings = Takings.kept_in(mirror.memory, now)
+        self.combination = Combination(
+            members, mirror.ledger.changes, tiers_agree=policy.tiers_agree_on_victims, takings=self._takings
+        )
         mirror.tell_apart(self.combination.united("shape_labels"), self.combination.united("shape_annotations"))
         mirror.ignore(self.combination.united("own_resources"))
         self.journal = Journal(mirror.ledger, self.combination.books)
@@ -248,6 +252,7 @@ class Cycle:
             self._close_job(job)
         self._close_strays()
         self.journal.end_evictions()
+        self._note_takings()
         self._end_tentative(TaskStatus.PIPELINED)
         self.result.queues = closing.queue_updates(
             self.mirror.queues, self.mirror.columns, self._held_devices(), self._held_otherwise(), now=self.now
@@ -258,6 +263,11 @@ class Cycle:
         self._hand_over()
         self.result.timings["close", ""] = self._clock() - started
         return self.result
+
+    def _note_takings(self) -> None:
+        decisions = self.journal.decisions
+        binds = ((task.job, node) for task, node in decisions.binds if task.job is not None)
+        self._takings.note(decisions.takings, binds, self.mirror.jobs)
 
     def _close_plugin(self, name: str, hook: Callable[[], None]) -> None:
         started = self._clock()

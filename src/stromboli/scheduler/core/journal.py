@@ -10,7 +10,7 @@ that it had: an undone change leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -18,6 +18,7 @@ from stromboli.scheduler.core.accounting import Holding, Ledger, holding_of
 from stromboli.scheduler.core.plugin import PlacementRefused
 from stromboli.scheduler.core.records import Node, Task, Transaction
 from stromboli.scheduler.core.statuses import TaskStatus
+from stromboli.scheduler.core.takings import Taking
 
 AccountingHook = Callable[[Task, Node], None]
 Books = tuple[AccountingHook | None, AccountingHook | None]
@@ -57,6 +58,7 @@ class Decisions:
 
     binds: list[tuple[Task, Node]] = field(default_factory=list)
     evictions: list[tuple[Task, str]] = field(default_factory=list)
+    takings: list[Taking] = field(default_factory=list)
 
 
 class Journal:
@@ -228,6 +230,7 @@ class Statement:
                 self._journal.bind(task)
             elif operation.act is Act.EVICT:
                 self._journal.confirm_eviction(task, operation.reason)
+        self._journal.decisions.takings.extend(_takings(self.operations))
         self.operations = []
 
     def discard(self) -> None:
@@ -260,3 +263,15 @@ class Statement:
                     self.pipeline(operation.task, operation.node, eviction_occurred=operation.eviction_occurred)
                 case Act.EVICT:
                     self.evict(operation.task, operation.reason)
+
+
+def _takings(operations: Sequence[Operation]) -> Iterator[Taking]:
+    """Whoever is placed together with evictions is placed at the cost of those who are evicted."""
+    evicted = [operation for operation in operations if operation.act is Act.EVICT]
+    if not evicted:
+        return
+    takers = {op.task.job.id: op.task.job for op in operations if op.act is not Act.EVICT and op.task.job is not None}
+    for operation in evicted:
+        victim = operation.task.job
+        if victim is not None:
+            yield from (Taking(taker, victim, operation.node) for taker in takers.values() if taker is not victim)
