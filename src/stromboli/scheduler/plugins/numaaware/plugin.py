@@ -1,7 +1,8 @@
 """numa-aware: containers that must have their cores and devices on few NUMA nodes.
 
 What a node answers (from the records of :mod:`records`) is worked out once for each kind of node (layout, free CPUs,
-policy) and kept; nodes that are equal cost a dictionary lookup. Pods that are not Guaranteed cost one question per shape.
+policy) and kept; nodes that are equal cost a dictionary lookup. Pods that are not Guaranteed cost one question per
+shape.
 """
 
 from __future__ import annotations
