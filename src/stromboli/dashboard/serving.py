@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 from aiohttp import web
 
+from stromboli.dashboard.answering import Answer, Answers, as_json
 from stromboli.dashboard.filtering import BadFilter, Filter, page
 from stromboli.dashboard.following import Follower
 from stromboli.dashboard.guarding import add_headers, known_hosts
@@ -19,8 +18,6 @@ from stromboli.dashboard.measuring import DashboardMetrics, measured
 
 PAGE: Final = Path(__file__).with_name("page")
 TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-COMPRESSED_FROM: Final = 2048
-"""Bytes; shorter answers are sent as they are."""
 STREAMS: Final = 200
 """Readers of ``/api/changes`` at a time; more are asked to come back, and their pages look every few seconds."""
 CHANGES_APART: Final = 0.5
@@ -36,6 +33,7 @@ class Pages:
         self._follower = follower
         self._sections = sections
         self._metrics = metrics
+        self._answers = Answers()
         self._streams = 0
         self.closing = asyncio.Event()
 
@@ -45,18 +43,24 @@ class Pages:
         return [
             web.get("/", file_handler("index.html")),
             *(web.get(f"/assets/{path.name}", file_handler(path.name)) for path in assets()),
-            web.get("/api/view", self._whole(lambda: {"overview": sections.overview(), "pace": sections.pace()})),
-            web.get("/api/queues", self._whole(lambda: {"queues": sections.queues()})),
-            web.get("/api/topology", self._whole(lambda: {"topology": sections.topology()})),
+            web.get("/api/view", self._view),
+            web.get("/api/queues", self._whole("queues", sections.queues)),
+            web.get("/api/topology", self._whole("topology", sections.topology)),
             web.get("/api/jobs", self._paged(sections.jobs)),
             web.get("/api/podgroups", self._paged(sections.groups)),
             web.get("/api/events", self._paged(sections.events)),
             web.get("/api/changes", self._changes),
         ]
 
-    def _whole(self, make: Callable[[], dict[str, Any]]) -> Callable[[web.Request], Any]:
+    async def _view(self, request: web.Request) -> web.Response:
+        """The first page. It holds the time, so it is another one for everybody."""
+        content = {"overview": self._sections.overview(), "pace": self._sections.pace()}
+        return as_json(self._follower.connection(), content).to(request)
+
+    def _whole(self, name: str, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
         async def answer(request: web.Request) -> web.Response:
-            return self._json(request, make())
+            section = make()
+            return self._shared(name, section, lambda: {name: section}).to(request)
 
         return answer
 
@@ -66,13 +70,13 @@ class Pages:
                 wanted = Filter.read(request.query)
             except BadFilter as error:
                 raise web.HTTPBadRequest(text=f"400: {error}\n") from error
-            return self._json(request, {"page": page(rows(), wanted)})
+            section = rows()
+            return self._shared((request.path, wanted), section, lambda: {"page": page(section, wanted)}).to(request)
 
         return answer
 
-    def _json(self, request: web.Request, content: dict[str, Any]) -> web.Response:
-        body = orjson.dumps({"connection": self._follower.connection(), **content})
-        return answered(request, body, "application/json")
+    def _shared(self, question: Hashable, section: object, make: Callable[[], dict[str, Any]]) -> Answer:
+        return self._answers.get(question, section, self._follower.connection(), make)
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: the revision, whenever it is another one."""
@@ -127,23 +131,12 @@ def assets() -> list[Path]:
 def file_handler(name: str) -> Callable[[web.Request], Any]:
     """Answers a file of the package, read once."""
     path = PAGE / name
-    body, kind = path.read_bytes(), TYPES[path.suffix]
+    file = Answer(path.read_bytes(), TYPES[path.suffix])
 
     async def answer(request: web.Request) -> web.Response:
-        return answered(request, body, kind)
+        return file.to(request)
 
     return answer
-
-
-def answered(request: web.Request, body: bytes, kind: str) -> web.Response:
-    """The body with its tag, or 304 where the browser has it already."""
-    tag = hashlib.blake2b(body, digest_size=12).hexdigest()
-    if any(known.value in (tag, "*") for known in request.if_none_match or ()):
-        return web.Response(status=304, headers={"ETag": f'W/"{tag}"'})
-    response = web.Response(body=body, content_type=kind, charset="utf-8", headers={"ETag": f'W/"{tag}"'})
-    if len(body) >= COMPRESSED_FROM:
-        response.enable_compression()
-    return response
 
 
 def application(
