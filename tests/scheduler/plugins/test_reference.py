@@ -1,12 +1,13 @@
 """The array code of predicates, nodeorder and binpack agrees with the slow reference on random clusters.
 
-Asked twice: right after opening, and through the evaluations of actions while pods are placed one after the other, so
-that what is kept and brought up to date is compared as well.
+Asked right after opening, through the evaluations of actions while pods are placed one after the other, so that what is
+kept and brought up to date is compared as well, and through whole stories of several sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,8 @@ from stromboli.scheduler.core.policy import PluginOption
 from stromboli.testing.builders import pod_group, queue
 from tests.scheduler.plugins import reference
 from tests.scheduler.plugins.clusters import Scene, scenes
+from tests.scheduler.plugins.references.playing import Play, Story
+from tests.scheduler.plugins.references.telling import Place, Told
 from tests.scheduler.plugins.sessions import Session, allowed_rows, option, totals
 
 NAMESPACE_LABELS = {"ns": {"t": "1"}, "other": {}}
@@ -153,3 +156,54 @@ def check_answers_exist(opened: Session, pod: core.Pod) -> None:
     names = [node.name for node in opened.view.node_list if node is not None]
     assert set(totals(opened, pod.name, names)) == set(names)
     assert allowed_rows(opened, pod.name) <= set(names)
+
+
+# -- whole stories -----------------------------------------------------------------------------------------------------
+
+
+class Classic:
+    """predicates, nodeorder and binpack as one: filters see other pods on a node than those that hold its resources."""
+
+    SEEN = (Place.RUNNING, Place.LEAVING, Place.BOUND, Place.PLACED, Place.PROMISED)
+    HOLDING = (Place.RUNNING, Place.LEAVING, Place.BOUND, Place.PLACED, Place.EVICTED)
+
+    @staticmethod
+    def _cluster(told: Told, places: tuple[Place, ...]) -> reference.Cluster:
+        placed = {name: told.on(name, *places) for name in told.nodes}
+        return reference.Cluster(told.nodes, placed, NAMESPACE_LABELS)
+
+    def refusals(self, told: Told, pod: core.Pod, node: core.Node) -> list[str]:
+        """Those of predicates."""
+        return reference.refusals(pod, node, self._cluster(told, self.SEEN))
+
+    def scores(self, told: Told, pod: core.Pod, nodes: Sequence[core.Node]) -> dict[str, float]:
+        """nodeorder and binpack together."""
+        holding = self._cluster(told, self.HOLDING)
+        order = reference.node_order(pod, nodes, self._cluster(told, self.SEEN))
+        packed = [reference.bin_pack(pod, node, holding, WEIGHTS, 5) for node in nodes]
+        return {node.name: one + other for node, one, other in zip(nodes, order, packed, strict=True)}
+
+
+@many
+@given(scenes(), st.randoms(use_true_random=False))
+def test_answers_follow_whole_stories(scene: Scene, random: Random) -> None:
+    namespaces = [
+        core.Namespace(metadata=core.ObjectMeta(name=name, labels=dict(labels)))
+        for name, labels in NAMESPACE_LABELS.items()
+    ]
+    told = Told(
+        nodes={node.name: node for node in scene.nodes},
+        pods={pod.name: pod for pod in [*scene.placed, *scene.pending]},
+        groups={"g": pod_group("g").build(), "h": pod_group("h", "other").build()},
+        queues={"default": queue().build()},
+        others=[*namespaces],
+    )
+
+    def change(random: Random, told: Told) -> None:
+        """A node gets the labels, taints and room of another."""
+        one, other = (random.choice(list(told.nodes.values())) for _ in range(2))
+        labels = {**other.metadata.labels, "kubernetes.io/hostname": one.name}
+        meta = core.ObjectMeta(name=one.name, uid=one.metadata.uid, labels=labels)
+        told.nodes[one.name] = core.Node(metadata=meta, spec=other.spec, status=other.status)
+
+    Play(random, Story(told, ["predicates", "nodeorder", BINPACK], Classic(), change)).run()

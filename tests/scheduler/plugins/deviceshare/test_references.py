@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from stromboli.api import core, names
+from stromboli.scheduler.plugins.deviceshare.configuration import FILE
 from stromboli.testing.builders import PodBuilder, pod_group, queue
 from tests.scheduler.plugins.deviceshare.stage import (
     asking,
@@ -22,6 +23,7 @@ from tests.scheduler.plugins.deviceshare.stage import (
 )
 from tests.scheduler.plugins.deviceshare.test_mindcluster import chips_node, config_map, wanting
 from tests.scheduler.plugins.references.deviceshare import (
+    CUT,
     GPU_MEMORY,
     GPU_NUMBER,
     NPU,
@@ -156,7 +158,66 @@ def hami(random: Random, policy: str) -> tuple[Told, Made]:
     return scene(random, node_of, pod_of), (Hami(policy), {"AscendHAMiVNPUEnable": True})
 
 
-FAMILIES = {"gpushare": gpu_share, "vgpu": vgpu, "hami": hami}
+MIG_GROUPS = {"small": [(10, 3), (20, 1)], "mixed": [(20, 1), (10, 1)], "large": [(40, 1)]}
+CONFIGURED = {
+    "nvidia": {
+        "resourceCountName": names.VGPU_NUMBER,
+        "resourceMemoryName": names.VGPU_MEMORY,
+        "resourceCoreName": names.VGPU_CORES,
+        "knownMigGeometries": [
+            {
+                "models": [CUT],
+                "allowedGeometries": [
+                    {
+                        "group": group,
+                        "geometries": [
+                            {"name": f"{group}-{memory}", "memory": memory, "count": count} for memory, count in kinds
+                        ],
+                    }
+                    for group, kinds in MIG_GROUPS.items()
+                ],
+            }
+        ],
+    }
+}
+
+
+def mig(random: Random, policy: str) -> tuple[Told, Made]:
+    """Some nodes have cards that are cut, others the same cards whole."""
+    free: dict[str, list[str]] = {}
+
+    def node_of(name: str) -> core.Node:
+        mode, cards = random.choice(["mig", "mig", "hami-core"]), []
+        for at in range(random.randint(1, 3)):
+            cards.append(card(f"{name}-{at}", limit=7, memory=40, type=f"NVIDIA-{CUT}", mode=mode))
+            group = random.choice(list(MIG_GROUPS))
+            count = sum(count for _, count in MIG_GROUPS[group]) if mode == "mig" else 0
+            free.setdefault(name, []).extend(f"{name}-{at}[{group}-{position}]" for position in range(count))
+        return gpu_node(name, *cards)
+
+    def pod_of(builder: PodBuilder) -> core.Pod:
+        instances = free.get(builder.spec.node_name, [])
+        if instances:
+            taken = instances.pop(random.randrange(len(instances)))
+            builder = builder.annotate(**{names.VGPU_IDS: f"{taken},NVIDIA,5,{random.choice([0, 30])}:"})
+        texts = {
+            "volcano.sh/vgpu-podgroup-policy": "spread",
+            "volcano.sh/vgpu-mode": random.choice(["hami-core", "mig"]),
+        }
+        builder = builder.annotate(**{key: text for key, text in texts.items() if random.random() < 0.2})
+        limits = [
+            slice_of(random.choice([1, 1, 2]), random.choice([None, 5, 10, 15, 30]), random.choice([None, 30]))
+            for _ in range(random.choice([1, 1, 2]))
+        ]
+        return asking(builder, *limits)
+
+    told = scene(random, node_of, pod_of)
+    meta = core.ObjectMeta(name="volcano-vgpu-device-config", namespace="kube-system")
+    told.others.append(core.ConfigMap(metadata=meta, data={FILE: json.dumps(CONFIGURED)}))
+    return told, (VGpu(policy, [], MIG_GROUPS), {"VGPUEnable": True})
+
+
+FAMILIES = {"gpushare": gpu_share, "vgpu": vgpu, "mig": mig, "hami": hami}
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,4 +1,4 @@
-"""deviceshare (spec 06 sections 29 to 32): GPU-share, vGPU in hami-core mode, and HAMi's vNPUs.
+"""deviceshare (spec 06 sections 29 to 32): GPU-share, vGPU whole or cut, and HAMi's vNPUs.
 
 A family answers one question, ``choose``: which shares of which cards a pod would get on a node, given what the others
 hold there. Everything else follows from it.
@@ -23,6 +23,8 @@ class Share:
     card: str
     memory: float = 0.0
     cores: float = 0.0
+    place: str = ""
+    """Group and position of an instance, on cards that are cut."""
 
 
 Held = dict[str, list[Share]]
@@ -168,6 +170,7 @@ class GpuShare:
 
 # -- section 31 ----------------------------------------------------------------------------------------------------
 
+CUT = "A100"
 VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 
 
@@ -180,6 +183,7 @@ class Card:
     memory: int
     type: str
     healthy: bool
+    is_cut: bool
 
 
 @dataclass(frozen=True)
@@ -193,10 +197,14 @@ class Wish:
 
 @dataclass(frozen=True)
 class VGpu:
-    """Slices of cards; exclusive rules are maps of labels."""
+    """Slices of cards; exclusive rules are maps of labels.
+
+    Cards of type ``CUT`` in mode ``mig`` are cut as ``groups`` say: by group, kinds of (memory, count) as listed.
+    """
 
     policy: str = ""
     rules: Sequence[Mapping[str, str]] = field(default_factory=list)
+    groups: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     def concerns(self, pod: core.Pod, node: core.Node) -> bool:
         """Some container has the number or the memory in its limits."""
@@ -212,27 +220,47 @@ class VGpu:
         if ":" not in text or any(len(entry) < 6 for entry in entries):
             return []
         return [
-            Card(uuid, int(count), int(memory), kind, healthy == "true")
-            for uuid, count, memory, kind, healthy, *_ in entries
+            Card(uuid, int(count), int(memory), kind, healthy == "true", mode == "mig" and CUT in kind)
+            for uuid, count, memory, kind, healthy, mode, *_ in entries
         ]
 
-    @staticmethod
-    def recorded(pod: core.Pod) -> list[Share]:
-        """``vgpu-ids-new``: items that cannot be read are left out one by one."""
+    def recorded(self, pod: core.Pod) -> list[Share]:
+        """``vgpu-ids-new``: items that cannot be read are left out one by one. Instances count with their memory."""
         found = []
         for container in pod.metadata.annotations.get("volcano.sh/vgpu-ids-new", "").split(";"):
             for item in container.split(":"):
                 parts = item.split(",")
                 if len(parts) >= 4 and parts[2].isdigit() and parts[3].isdigit():
-                    found.append(Share(parts[0], float(parts[2]), float(parts[3])))
+                    uuid, _, place = parts[0].rstrip("]").partition("[")
+                    memory = self._instances(place.partition("-")[0])[place] if place else float(parts[2])
+                    found.append(Share(uuid, memory, float(parts[3]), place))
         return found
+
+    def _instances(self, group: str) -> dict[str, float]:
+        """Memory of all instances of a group, by place."""
+        each = [memory for memory, count in self.groups[group] for _ in range(count)]
+        return {f"{group}-{position}": float(memory) for position, memory in enumerate(each)}
+
+    def _instance(self, there: Sequence[Share], need: float) -> tuple[str, float] | None:
+        """The smallest free instance that will do, of the group in use, else of the first that has one."""
+        taken = [share.place for share in there]
+        for group in self.groups:
+            if taken and taken[0].partition("-")[0] != group:
+                continue
+            fitting = [(memory, place) for place, memory in self._instances(group).items() if memory >= need]
+            free = [(memory, place) for memory, place in fitting if place not in taken]
+            if free:
+                least = min(memory for memory, _ in free)
+                return next(place for memory, place in free if memory == least), least
+        return None
 
     def choose(self, told: Told, pod: core.Pod, node: core.Node, held: Held) -> Choice:
         """Container by container, each on top of those before."""
         refused = Choice(refusal="hami-vgpuDeviceSharing error")
         cards = self.cards(node)
-        if pod.metadata.annotations.get("volcano.sh/vgpu-mode", "hami-core") != "hami-core":
-            return refused  # every mode but mig is hami-core
+        mode = "mig" if cards[-1].is_cut else "hami-core"
+        if pod.metadata.annotations.get("volcano.sh/vgpu-mode", mode) != mode:
+            return refused
         mine: list[Share] = []
         score = 0.0
         for wish in wishes(pod, VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES):
@@ -246,7 +274,10 @@ class VGpu:
                 if chosen == wish.cards:
                     break
                 if self._passes(told, pod, card, held, there, need, wish.cores):
-                    share = Share(card.uuid, need, wish.cores)
+                    place = self._instance(there, need) if card.is_cut else ("", need)
+                    if place is None:
+                        continue
+                    share = Share(card.uuid, place[1], wish.cores, place[0])
                     score += self._score(card, there, share)
                     mine.append(share)
                     chosen += 1
@@ -274,7 +305,8 @@ class VGpu:
         if not _type_fits(pod, card.type):
             return False
         others = [told.pod(name) for name, shares in held.items() if any(share.card == card.uuid for share in shares)]
-        if any(_matches(rule, pod) and _matches(rule, other) for rule in self.rules for other in others):
+        rules = () if card.is_cut else self.rules
+        if any(_matches(rule, pod) and _matches(rule, other) for rule in rules for other in others):
             return False
         spreads = pod.metadata.annotations.get("volcano.sh/vgpu-podgroup-policy") == "spread"
         return not (spreads and any(self._together(pod, other, held, card) for other in others))

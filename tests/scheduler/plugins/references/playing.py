@@ -13,6 +13,7 @@ from random import Random
 from typing import Protocol
 
 import msgspec
+import numpy as np
 import pytest
 
 from stromboli.api import core
@@ -36,6 +37,7 @@ class Reference(Protocol):
         """The score of each candidate."""
 
 
+EPSILON = 0.1
 Change = Callable[[Random, Told], None]
 
 
@@ -51,6 +53,8 @@ class Story:
     sessions: int = 2
     pipelines: bool = True
     evicts: tuple[Place, ...] = (Place.RUNNING, Place.BOUND)
+    chooses: bool = True
+    """Whether it is known which nodes have room: attached volumes take some that is in no pod's requests."""
     refused_too: bool = False
     """Whether pods are also put where the reference refuses them, as gang actions may."""
     together: tuple[str, ...] = ("gang",)
@@ -163,6 +167,8 @@ class Play:
             self._compare_scores(pod, allowed)
             if len(allowed) > 2:
                 self._compare_scores(pod, sorted(self._some(allowed, 2)))
+            if self.story.chooses:
+                self._compare_choice(pod, allowed)
 
     def _refusals(self, pod: core.Pod) -> dict[str, list[str]]:
         answers = {name: self.story.reference.refusals(self.told, pod, node) for name, node in self.told.nodes.items()}
@@ -174,6 +180,27 @@ class Play:
             got = totals(self.session, pod.name, names)
             wanted = {name: want.get(name, 0.0) for name in names}
             assert got == pytest.approx(wanted, abs=1e-6), f"scores of {pod.name}: {got}, want {wanted}"
+
+    def _compare_choice(self, pod: core.Pod, allowed: Sequence[str]) -> None:
+        """The node that an action would take: one of the best that have the room, else of those that will have it."""
+        names = {"cpu", "memory", *requested(pod)} - self.story.unheeded
+
+        def has(room: Callable[[str, str], float], node: str) -> bool:
+            return all(request(pod, name) < room(node, name) + EPSILON for name in names)
+
+        later = [node for node in allowed if has(self.told.future, node)]
+        now = [node for node in later if has(self.told.idle, node)]
+        candidates = now or later
+        choice = self.session.cycle.searches.of(self.session.task(pod.name)).choose(None, None)
+        if not candidates:
+            assert choice is None, pod.name
+            return
+        scores = self.story.reference.scores(self.told, pod, [self.told.nodes[name] for name in candidates])
+        most = max(scores.get(name, 0.0) for name in candidates)
+        best = [name for name in candidates if scores.get(name, 0.0) >= most - 1e-6]
+        assert choice is not None, pod.name
+        (chosen,) = self.session.view.row_nodes(np.array([choice.row]))
+        assert (chosen.name in best, choice.waits) == (True, not now), f"{pod.name} on {chosen.name}, want {best}"
 
     # Between sessions
 
@@ -200,7 +227,7 @@ class Play:
             if going and name in self.told.pods:
                 self.told.gone[name] = self.told.pods.pop(name)
                 self.told.steps.append(Step(Act.GO, name))
-                self.mirror.delete_pod(f"ns/{name}")
+                self.mirror.delete_pod(f"{self.told.gone[name].namespace}/{name}")
         if self.story.change is not None:
             before = {id(one): one for one in self.told.objects()}
             self.story.change(self.random, self.told)
