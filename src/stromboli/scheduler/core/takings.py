@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from stromboli.scheduler.core.pauses import Pauses
 from stromboli.scheduler.core.records import Job, Node
 
 _Known: TypeAlias = tuple[str, str]
@@ -45,12 +46,6 @@ class _Room:
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Pause:
-    seconds: float
-    until: float
-
-
 class Takings:
     """What is known from earlier cycles."""
 
@@ -59,7 +54,7 @@ class Takings:
         """By queue: those that have got room from it."""
         self._unused: frozenset[_Room] = frozenset()
         """Room that was made for jobs of which nothing was bound since."""
-        self._pauses: dict[tuple[_Known, str], _Pause] = {}
+        self._pauses = Pauses[tuple[_Known, str]]()
         """By job and the queue that it has taken from in vain."""
         self._now = 0.0
 
@@ -79,9 +74,13 @@ class Takings:
         for room, taker in made.items():
             self._gains(taker.queue_name, room.queue)
         for key in {(room.taker, room.queue) for room, taker in made.items() if room.queue != taker.queue_name}:
-            seconds = 2.0 * pause.seconds if (pause := self._pauses.get(key)) else FIRST_PAUSE_SECONDS
-            self._pauses[key] = _Pause(seconds, self._now + seconds)
+            self._pauses.begin(key, self._now, FIRST_PAUSE_SECONDS)
         self._unused |= made.keys()
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing to go by yet."""
+        return not self._takers
 
     def contested(self, taker: Job, queues: Collection[str]) -> set[str]:
         """Those of the queues from which the taker may take only what all tiers let go."""
@@ -89,10 +88,7 @@ class Takings:
 
     def barred(self, taker: Job, queues: Collection[str]) -> set[str]:
         """Those of the queues from which the taker may take nothing now. Its own is never among them."""
-        if not self._pauses:
-            return set()
-        known = _known(taker)
-        return {queue for queue in queues if (pause := self._pauses.get((known, queue))) and self._now < pause.until}
+        return {queue for queue in queues if self._pauses.lasts((_known(taker), queue), self._now)}
 
     def _note_use(self, binds: Collection[tuple[Job, Node]], jobs: Mapping[str, Job]) -> None:
         by_node: dict[str, set[str]] = {}
@@ -104,7 +100,7 @@ class Takings:
         served = {_known(job) for job, _ in binds}
         waiting = {room.taker for room in self._unused if room.taker not in served and _is_there(room.taker, jobs)}
         self._unused = frozenset(room for room in self._unused if room.taker in waiting)
-        self._pauses = {key: pause for key, pause in self._pauses.items() if key[0] in waiting}
+        self._pauses.keep(lambda key: key[0] in waiting)
 
     def _gains(self, queue: str, other: str) -> None:
         if queue != other:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -12,6 +12,7 @@ from pydantic import Field
 from stromboli.api import durations
 from stromboli.scheduler.core import loads, policy
 from stromboli.scheduler.core.columns import CPU, MEMORY
+from stromboli.scheduler.core.pauses import Pauses
 from stromboli.scheduler.core.plugin import Hooks, Plugin
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.plugins import arguments
@@ -26,6 +27,9 @@ DEFAULT_INTERVAL = 300.0
 DEFAULT_THRESHOLD = 100.0
 BASIC = (CPU, MEMORY)
 _LAST_RUN = "rescheduling.last-run"
+_PAUSES = "rescheduling.pauses"
+_Place: TypeAlias = tuple[str, str, str]
+"""Name and UID of a job, and a node."""
 
 
 class Strategy(arguments.ArgumentsModel):
@@ -57,7 +61,9 @@ class Rescheduling(Plugin):
     """Registers victims in a cycle that opens at least an interval after the last run.
 
     The load is read for the period that is collected (10m) unless another is asked for. Unlike the original, victims
-    end when the room on idle nodes is used up, not when it is exactly zero.
+    end when the room on idle nodes is used up, not when it is exactly zero; and a job that was moved off a node is not
+    moved off it again for two intervals, and for twice as long each time: where its tasks are put is not decided here,
+    and they may come back to the same node, or make another one busy.
     """
 
     name: ClassVar[str] = "rescheduling"
@@ -74,10 +80,27 @@ class Rescheduling(Plugin):
         if not isinstance(last, float) or view.now - last < self._interval():
             return Hooks()
         view.memory[_LAST_RUN] = view.now
+        pauses = view.memory.setdefault(_PAUSES, Pauses[_Place]())
+        assert isinstance(pauses, Pauses)
+        pauses.keep(self._is_there)
+        self._pauses: Pauses[_Place] = pauses
+        self._named: list[tuple[Task, Node]] = []
         known = {LOW_NODE_UTILIZATION: self._low_node_utilization}
         return Hooks(
-            victim_tasks=[known[name](Thresholds.read(params)) for name, params in self._strategies() if name in known]
+            victim_tasks=[known[name](Thresholds.read(params)) for name, params in self._strategies() if name in known],
+            close=self._pause_moved,
         )
+
+    def _is_there(self, place: _Place) -> bool:
+        name, uid, node = place
+        job = self._view.jobs.get(name)
+        return job is not None and job.uid == uid and node in self._view.nodes_by_name
+
+    def _pause_moved(self) -> None:
+        """Named tasks are moved only if an action asked for them and evicted them."""
+        moved = {_place(task, node) for task, node in self._named if task.evicting}
+        for place in moved:
+            self._pauses.begin(place, self._view.now, 2.0 * self._interval())
 
     def _interval(self) -> float:
         try:
@@ -131,14 +154,21 @@ class Rescheduling(Plugin):
         """The least important tasks, until the node is not busy any more or the room (changed here) is used up."""
         victims = []
         size = self._size(node)
-        for task in sorted(_movable(node), key=_least_important_first):
+        movable = [task for task in _movable(node) if not self._pauses.lasts(_place(task, node), self._view.now)]
+        for task in sorted(movable, key=_least_important_first):
             if not (percent >= thresholds.high).any() or (room <= 0.0).any():
                 break
             request = task.request[list(BASIC)]
             room -= request
             percent -= np.divide(request * 100.0, size, out=np.zeros(2), where=size > 0.0)
             victims.append(task)
+        self._named.extend((task, node) for task in victims)
         return victims
+
+
+def _place(task: Task, node: Node) -> _Place:
+    assert task.job is not None  # others are not movable
+    return task.job.id, task.job.uid, node.name
 
 
 def _is_low(node: Node, percent: Floats, thresholds: Thresholds) -> bool:
