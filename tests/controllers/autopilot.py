@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from stromboli.api import kinds, names
 from stromboli.kube import json
+from stromboli.kube.errors import NotFound
 from stromboli.kube.json import JsonObject
 from tests.controllers.stage import Stage
 
@@ -46,7 +47,8 @@ async def autopilot(scene: Stage, script: Script = always_succeed) -> AsyncItera
 
     async def fly() -> None:
         while True:
-            step(scene, script)
+            with suppress(NotFound):  # the job may go while its pods are looked at
+                step(scene, script)
             await asyncio.sleep(0.003)
 
     task = asyncio.create_task(fly())

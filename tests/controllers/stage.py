@@ -21,6 +21,7 @@ from stromboli.kube.errors import NotFound
 from stromboli.kube.events import EventType, Reference
 from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
+from stromboli.testing.faults import Fault
 from tests.controllers.building import JobBuilder
 
 PATIENCE = 30.0
@@ -72,6 +73,10 @@ class Stage:
     def __init__(self, server: FakeApiServer, client: Client, clock: Clock = SYSTEM_CLOCK) -> None:
         self.server, self.client, self.clock = server, client, clock
         self.events, self.numbers = RecordedEvents(), RecordedNumbers()
+        self.trouble: Fault | None = None
+        """What goes wrong on this stage, for whoever has to make up for it."""
+        self.outstanding = False
+        """Whether somebody waits for a Command to be obeyed."""
         self._running: asyncio.Task[None] | None = None
         server.put(kinds.QUEUES, {"metadata": {"name": "default"}, "spec": {"weight": 1}, "status": {"state": "Open"}})
 

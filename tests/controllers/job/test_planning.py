@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from stromboli.api.core import PodGroup, Queue, from_builtins, timestamp
 from stromboli.api.phases import JobAction, JobPhase
-from stromboli.controllers.job import documenting, phases, podgroups
+from stromboli.controllers.job import documenting, phases, plugins, podgroups, restarts
 from stromboli.controllers.job.members import Member
 from stromboli.controllers.job.observed import Observed
 from stromboli.controllers.job.operations import (
     CreatePodGroup,
     CreatePods,
     DeletePodGroup,
+    DropAttachment,
     Operation,
     PatchJob,
     RecordEvent,
@@ -242,7 +243,23 @@ def test_killing_a_job_writes_the_phase_before_it_touches_pods(action: str, want
     status = written(operations)
     assert (status["state"]["phase"], status["version"], status["terminating"]) == (want, 1, 2)
     kinds = [type(one) for one in operations]
-    assert kinds == [RecordEvent, DeletePodGroup, WriteStatus, RemovePods]
+    taken = [DeletePodGroup, WriteStatus] if action == "RestartJob" else [WriteStatus, DeletePodGroup]
+    assert kinds == [RecordEvent, *taken, RemovePods]
+
+
+def test_markers_of_plugins_go_with_their_objects_not_before() -> None:
+    """A controller that dies in between finds the phase, and the markers of what is still to be taken away."""
+    builder = running(1).spec(plugins={"svc": []}).status(controlledResources={"plugin-svc": "svc"})
+    order = (command("AbortJob"),)
+    begins = steps(view(builder, member("worker", 0), reported=order, plugins=plugins.configured(builder.model())))
+    begun, ended = of_type(begins, WriteStatus)
+    assert begun.status["controlledResources"] == {"plugin-svc": "svc"}
+    assert "controlledResources" not in ended.status
+    builder.status(**begun.status)
+    last = member("worker", 0, terminating=True)
+    left = steps(view(builder, last, group=None, plugins=plugins.configured(builder.model())))
+    assert of_type(left, DropAttachment)
+    assert "controlledResources" not in written(left)
 
 
 def test_an_abort_spares_what_has_finished_and_counts_it() -> None:
@@ -250,6 +267,31 @@ def test_an_abort_spares_what_has_finished_and_counts_it() -> None:
     operations = steps(view(running(3), *present, reported=(command("AbortJob"),)))
     assert removed(operations) == ["job1-worker-2"]
     assert (written(operations)["succeeded"], written(operations)["failed"]) == (1, 1)
+
+
+@pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartPartition"])
+def test_a_targeted_restart_that_was_interrupted_is_finished(action: str) -> None:
+    """The controller has died after it had written the phase; its successor has not seen what it was about."""
+    policy = {"totalPartitions": 2, "partitionSize": 2}
+    builder = job().task("a", 4, partitionPolicy=policy).task("b", 1).phase("Running")
+    builder.policy("PodEvicted", action, task="a")
+    pods = [member("a", index, partition=str(index // 2)) for index in range(1, 4)] + [member("b", 0)]
+    gone = Occurrence(event="PodEvicted", job_uid=UID, task="a", pod="job1-a-0", pod_uid="gone", partition="0")
+    begun = written(steps(view(builder, *pods, reported=(gone,))))
+    want = {"RestartTask": ["job1-a-1", "job1-a-2", "job1-a-3"], "RestartPod": [], "RestartPartition": ["job1-a-1"]}
+    assert begun["state"]["phase"] == "Restarting"
+
+    after = steps(view(builder.status(**begun), *pods))
+    assert removed(after) == want[action]
+    new = [member("a", 0, retry=1, partition="0"), *(one for one in pods if one.name not in want[action])]
+    rest = written(steps(view(builder.status(**begun), *new)))
+    assert removed(steps(view(builder.status(**begun), *new))) == []
+    assert "restarting" not in rest.get("controlledResources", {}), "it is forgotten with the end of the restart"
+
+
+def test_a_record_of_a_restart_that_cannot_be_read_is_none() -> None:
+    for text in ("", "task", "task/", "pod/a", "partition/a/", "job/a", "///"):
+        assert restarts.of({"restarting": text}) is None
 
 
 def test_a_restart_spares_nothing_until_the_last_retry() -> None:

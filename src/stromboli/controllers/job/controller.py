@@ -21,6 +21,7 @@ from stromboli.api.phases import JobAction
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job import pacing, policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
+from stromboli.controllers.job.contradictions import INVALID_JOB
 from stromboli.controllers.job.deciding import Decision, TimerKey, decide
 from stromboli.controllers.job.executing import Executor
 from stromboli.controllers.job.executing import Observer as Numbers
@@ -174,7 +175,7 @@ class JobController:
             return job
         except ValueError as error:
             message = " ".join(str(error).split())[: status.LONGEST_MESSAGE]
-            self._warn(raw, "InvalidJob", f"the job cannot be read: {message}")
+            self._warn(raw, INVALID_JOB, f"the job cannot be read: {message}")
             await self._set_aside(raw, message)
             raise Terminal(f"the job cannot be read: {message}") from error
 
@@ -182,7 +183,7 @@ class JobController:
         namespace, name = json.key_of(raw)
         patch = {
             "metadata": {"uid": json.uid_of(raw)},
-            "status": {"state": {"reason": "InvalidJob", "message": message}},
+            "status": {"state": {"reason": INVALID_JOB, "message": message}},
         }
         try:
             await self._client.patch(kinds.JOBS, name, patch, namespace, subresource="status")

@@ -38,7 +38,16 @@ from stromboli.controllers.reporting import Events
 from stromboli.kube import json
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
-from stromboli.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, KubeError, MalformedAnswer, NotFound
+from stromboli.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    MalformedAnswer,
+    NotFound,
+)
 from stromboli.kube.events import EventType, Reference
 from stromboli.kube.json import JsonObject
 
@@ -132,7 +141,7 @@ class _Pass:
             case DropAttachment(attachment):
                 await self._drop(attachment)
             case CreateClaim(manifest):
-                await _tolerating(AlreadyExists, self._client.create(kinds.PERSISTENT_VOLUME_CLAIMS, manifest))
+                await self._create_claim(manifest)
             case CreatePodGroup(manifest):
                 await self._create_group(manifest)
             case PatchPodGroup(name, patch):
@@ -251,6 +260,12 @@ class _Pass:
             uid = json.uid_of(present)
             await _tolerating(NotFound, self._client.delete(kind, name, self._namespace, uid=uid))
 
+    async def _create_claim(self, manifest: JsonObject) -> None:
+        try:
+            await _tolerating(AlreadyExists, self._client.create(kinds.PERSISTENT_VOLUME_CLAIMS, manifest))
+        except (Invalid, Forbidden) as error:
+            raise Refused("PVCError", f"Failed to create PVC, err: {error.message}") from error
+
     # -- gang and pods -----------------------------------------------------------------------------------------------
 
     async def _create_group(self, manifest: JsonObject) -> None:
@@ -261,7 +276,7 @@ class _Pass:
             present = await self._client.get(kinds.POD_GROUPS, manifest["metadata"]["name"], self._namespace)
             if json.uid_of(present) in self._memory.removed_groups:
                 raise  # still on its way out: try again
-        except Invalid as error:
+        except (Invalid, Forbidden) as error:
             raise Refused("PodGroupError", f"Failed to create PodGroup, err: {error.message}") from error
 
     async def _create_pods(self, manifests: tuple[JsonObject, ...]) -> None:

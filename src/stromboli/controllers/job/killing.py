@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from stromboli.api.phases import JobAction as Action
 from stromboli.api.phases import JobPhase as Phase
-from stromboli.controllers.job import phases, pods, status, successes
+from stromboli.controllers.job import phases, pods, restarts, status, successes
 from stromboli.controllers.job.counting import Count
 from stromboli.controllers.job.deciding import Decision
 from stromboli.controllers.job.members import Member
@@ -22,23 +22,34 @@ from stromboli.controllers.job.policies import Target
 
 _TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
 _BEGINNINGS = frozenset({Rule.TO_RESTARTING, Rule.TO_ABORTING, Rule.TO_COMPLETING, Rule.TO_TERMINATING})
+_GOES_ON = _BEGINNINGS - {Rule.TO_RESTARTING}
+"""Beginnings of kills that every later pass continues."""
 
 
 def kill_job(view: Observed, step: Step, decision: Decision, now: float) -> list[Operation]:
-    """Kill every pod that the step does not spare, and take away PodGroup and plugin objects."""
+    """Kill every pod that the step does not spare, and take away PodGroup and plugin objects.
+
+    A kill that goes on until no pod is left is written down before anything is taken away: its cause may be a Command,
+    which is on no other record. A restart takes away first, because nothing would do that after it.
+    """
     spared = _spares(view, step)
     victims = tuple(one for one in view.members if not one.terminating and one.phase not in spared)
     kept = remembered_successes(view) if spared == SOFT else {}
     draft = _draft(view, count(view.members, victims, kept), step, decision)
     draft.version += 1 if step.rule in _BEGINNINGS or victims else 0
-    draft.controlled = _without_markers(view)
+    restarts.forget(draft.controlled)
     successes.record(draft.controlled, kept)
     draft.phase = phases.next_phase(_phase(view), step.rule, status.tally(view.job, draft))
     removed: list[Operation] = [DropAttachment(one) for one in _attachments(view)]
     if view.group is not None:
         removed.append(DeletePodGroup(view.group.name, view.group.uid))
     killed: list[Operation] = [RemovePods(victims)] if victims else []
-    return [*removed, WriteStatus(status.compose(view.job, draft, now)), *killed]
+    begun = WriteStatus(status.compose(view.job, draft, now))
+    draft.controlled = _without_markers(view, draft.controlled)
+    ended = WriteStatus(status.compose(view.job, draft, now))
+    if step.rule not in _GOES_ON:
+        return [*removed, ended, *killed]
+    return [begun, *removed, *killed, *([ended] if ended != begun else [])]
 
 
 def kill_target(view: Observed, step: Step, decision: Decision, now: float) -> list[Operation]:
@@ -48,6 +59,8 @@ def kill_target(view: Observed, step: Step, decision: Decision, now: float) -> l
     kept = _forget(view, decision.target, remembered_successes(view))
     draft = _draft(view, count(view.members, victims, kept), step, decision)
     successes.record(draft.controlled, kept)
+    if step.rule in _BEGINNINGS:
+        restarts.record(draft.controlled, decision.target)
     draft.phase = phases.next_phase(_phase(view), step.rule, status.tally(view.job, draft))
     killed: list[Operation] = [RemovePods(victims)] if victims else []
     return [WriteStatus(status.compose(view.job, draft, now)), *killed]
@@ -143,9 +156,9 @@ def _aimed_at(aimed: Target, member: Member) -> bool:
             return False
 
 
-def _without_markers(view: Observed) -> dict[str, str]:
+def _without_markers(view: Observed, controlled: Mapping[str, str]) -> dict[str, str]:
     markers = {marker(plugin.name) for plugin in view.plugins}
-    return {key: value for key, value in view.job.status.controlled_resources.items() if key not in markers}
+    return {key: value for key, value in controlled.items() if key not in markers}
 
 
 def _attachments(view: Observed) -> list[Attachment]:
@@ -161,10 +174,18 @@ def _attachments(view: Observed) -> list[Attachment]:
 def unfinished(view: Observed) -> tuple[Member, ...]:
     """Pods that a restart was to kill and that are still there: the controller was interrupted."""
     stored = view.job.status
-    if _phase(view) is not Phase.RESTARTING or stored.state.reason in _TARGETED:
+    if _phase(view) is not Phase.RESTARTING:
         return ()
+    if stored.state.reason in _TARGETED:
+        aimed = restarts.of(stored.controlled_resources)
+        return () if aimed is None else tuple(one for one in view.members if _left_over(view, aimed, one))
     whole = stored.state.reason == Action.RESTART_JOB and stored.retry_count < status.max_retry(view.job)
     spared = phases.NONE if whole else SOFT
     return tuple(
         one for one in view.members if one.version < stored.version and not one.terminating and one.phase not in spared
     )
+
+
+def _left_over(view: Observed, aimed: Target, member: Member) -> bool:
+    """Whether a pod was meant by a targeted restart and is neither on its way out nor one of those that came after."""
+    return not member.terminating and _aimed_at(aimed, member) and member.retry < view.job.status.retry_count

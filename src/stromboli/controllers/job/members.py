@@ -27,6 +27,8 @@ class Member:
     index: int | None = None
     partition: str = ""
     version: int = 0
+    retry: int = 0
+    """``job-retry-count``: how many restarts the job had begun when the pod was created."""
     phase: str = "Pending"
     terminating: bool = False
     marked: bool = False
@@ -68,6 +70,7 @@ def member_of(pod: Pod) -> Member | None:
         index=_integer(notes.get(names.TASK_INDEX)),
         partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         version=version,
+        retry=_integer(notes.get(names.JOB_RETRY_COUNT)) or 0,
         phase=pod.status.phase or "Pending",
         terminating=pod.deleting,
         marked=names.CONTROLLER_OUT_OF_SYNC in notes,

@@ -81,7 +81,8 @@ def _matches(policy: LifecyclePolicy, occurrence: Occurrence) -> bool:
     passing = occurrence.event == Happening.POD_PENDING and policy.timeout is None
     if named and not passing:
         return True
-    return policy.exit_code is not None and policy.exit_code == occurrence.exit_code
+    # Everything that is no failure has code 0; a policy for that code, which admission refuses, is one for nothing.
+    return bool(policy.exit_code) and policy.exit_code == occurrence.exit_code
 
 
 def check(job: Job) -> None:

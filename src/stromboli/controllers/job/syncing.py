@@ -12,7 +12,18 @@ from itertools import islice
 from stromboli.api import names
 from stromboli.api.batch import TaskSpec
 from stromboli.api.phases import JobPhase as Phase
-from stromboli.controllers.job import dependencies, killing, phases, podgroups, pods, status, successes, volumes
+from stromboli.controllers.job import (
+    contradictions,
+    dependencies,
+    killing,
+    phases,
+    podgroups,
+    pods,
+    restarts,
+    status,
+    successes,
+    volumes,
+)
 from stromboli.controllers.job.counting import Count
 from stromboli.controllers.job.members import Member
 from stromboli.controllers.job.observed import Observed
@@ -36,6 +47,7 @@ from stromboli.kube.json import JsonObject
 MOST_AT_ONCE = 5000
 """Pods that one pass orders; those that come of it bring the next pass. One huge job keeps no others waiting."""
 QUEUE_NOT_FOUND = "QueueNotFound"
+_IN_VAIN = frozenset({QUEUE_NOT_FOUND, contradictions.INVALID_JOB})
 _GOING_ON = frozenset({Phase.PENDING, Phase.RUNNING})
 """Phases with no reason of their own; that of a restart says what is to be restarted, and has to stay."""
 
@@ -68,8 +80,9 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     successes.record(draft.controlled, kept)
     draft.phase = phases.next_phase(draft.phase, step.rule, status.tally(view.job, draft))
     if draft.phase is not Phase.RESTARTING:
+        restarts.forget(draft.controlled)
         draft.reason, draft.message = _outcome(view, draft)
-    told = _queue_warning(view, draft)
+    told = _warning(view, draft)
     return [*made, *moves.operations(), *told, WriteStatus(status.compose(view.job, draft, now))]
 
 
@@ -77,11 +90,16 @@ def _made(view: Observed, draft: status.Draft) -> list[Operation]:
     return [*_forwarding(view), *_attachments(view, draft), *_claims(view, draft), *_pod_group(view)]
 
 
-def _queue_warning(view: Observed, draft: status.Draft) -> list[Operation]:
-    """One Event when a job loses its queue; that it has been told is read off the reason in its status."""
-    if draft.reason != QUEUE_NOT_FOUND or view.job.status.state.reason == QUEUE_NOT_FOUND:
+def _warning(view: Observed, draft: status.Draft) -> list[Operation]:
+    """One Event when a job begins to wait in vain; that it has been told is read off the reason in its status."""
+    if draft.reason not in _IN_VAIN or (draft.reason, draft.message) == _said(view):
         return []
     return [RecordEvent(EventType.WARNING, draft.reason, draft.message)]
+
+
+def _said(view: Observed) -> tuple[str, str]:
+    state = view.job.status.state
+    return state.reason, state.message
 
 
 def _starting(view: Observed) -> bool:
@@ -103,14 +121,22 @@ def _draft(view: Observed, phase: Phase) -> status.Draft:
 
 
 def _outcome(view: Observed, draft: status.Draft) -> tuple[str, str]:
-    """Reason and message of the phase a sync ends in; only a failure and the loss of the queue need explaining."""
+    """Reason and message of the phase a sync ends in: of a failure, and of what the job waits for in vain."""
+    if draft.phase in _GOING_ON:
+        return _in_vain(view)
     if draft.phase is not Phase.FAILED:
-        lost = view.queue is None and draft.phase in _GOING_ON
-        return (QUEUE_NOT_FOUND, _queue_deleted(view)) if lost else ("", "")
+        return "", ""
     if draft.retry_count >= status.max_retry(view.job):
         told = f"; last: {view.job.status.state.message}" if view.job.status.state.message else ""
         return "MaxRetryReached", f"restarted {draft.retry_count} times, which is all that maxRetry allows{told}"
     return "TooFewSucceeded", f"{draft.count['Succeeded']} pods succeeded, {draft.count['Failed']} failed"
+
+
+def _in_vain(view: Observed) -> tuple[str, str]:
+    if view.queue is None:
+        return QUEUE_NOT_FOUND, _queue_deleted(view)
+    found = contradictions.first(view.job)
+    return (contradictions.INVALID_JOB, found[: status.LONGEST_MESSAGE]) if found else ("", "")
 
 
 def _queue_deleted(view: Observed) -> str:
