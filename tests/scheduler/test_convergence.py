@@ -94,3 +94,17 @@ def test_a_queue_with_all_it_deserves_does_not_change_places_with_one_that_has_a
     cluster = Owners.of(mirror, [*held, waiting], acting(f"enqueue allocate {action}", "capacity"))
     assert cluster.comes_to_rest(within=CYCLES), cluster.evictions
     assert not cluster.pairs
+
+
+@pytest.mark.parametrize(("layout", "want"), [("one tier", 0), ("two tiers", 1), ("two tiers that agree", 0)])
+def test_two_gangs_that_may_both_take_exchange_their_place_once_at_the_most(layout: str, want: int) -> None:
+    """Both have more than their queues deserve of cpu, and less of memory, so that both queues are fit to take."""
+    mirror = world(
+        node("n").offer(cpu=2, memory="64Gi").build(),
+        [queue(name).deserve(cpu=1, memory="8Gi").build() for name in ("one", "two")],
+        [pod_group(name).members(1).queue(name).phase("Inqueue").build() for name in ("one", "two")],
+    )
+    pods = [pod(name).group(name).request(cpu=2, memory="1Gi") for name in ("one", "two")]
+    cluster = Owners.of(mirror, [pods[0].on("n"), pods[1]], acting("enqueue allocate gangreclaim", "capacity", layout))
+    assert cluster.comes_to_rest(within=CYCLES), cluster.evictions
+    assert sum(cluster.evictions) == want

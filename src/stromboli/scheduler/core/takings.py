@@ -5,9 +5,10 @@ tier would have spared, and that one may take it back with as good a right. And 
 again before the room that they made is used.
 
 * A queue takes from one that has got room from it, directly or through others, only what all tiers let go. Without
-  their consent room thus goes only where it can never come back from, be it taken, or found when it was made for
-  somebody else. Evictions between queues that not all tiers consent to come to an end, as long as nothing else changes
-  anything; whether the others do is for the plugins that share things out (``plugins.reclaiming``, ``proportion``).
+  their consent room thus goes only where it does not come back from, be it taken, or found when it was made for
+  somebody else. (What is left of it when its taker has been bound is not followed.) So evictions between queues that
+  not all tiers consent to come to an end, as long as nothing else changes anything; whether the others do is for the
+  plugins that share things out (``plugins.reclaiming``, ``plugins.proportion``).
 * A job that has taken from a queue in vain, none of its tasks being bound since, takes nothing from it for a while:
   half a minute, and twice as long each time. Whoever only had bad luck waits no longer than it has waited already.
 
