@@ -87,7 +87,7 @@ class _Reclaim:
 
     def _place_on(self, statement: Statement, queue: Queue, task: Task, node: Node) -> bool:
         cycle = self._cycle
-        reclaimees = victims.candidates(node, lambda other: _may_go(queue, other))
+        reclaimees = [task for task in node.tasks.values() if _may_go(queue, task)]
         if not reclaimees:
             self._barren_for(queue)[node.row] = True
             return False

@@ -90,7 +90,7 @@ class VictimQueue:
     def __init__(self, cycle: Cycle, victims: Iterable[Task], preemptor: Job) -> None:
         self._left = list(victims)
         alike = len({id(victim.job) for victim in self._left}) == 1
-        order = cycle.combination.task_ordering.key
+        order = cycle.combination.task_ordering.lasting_key
         self._next: Callable[[], Task]
         if alike:  # of one job the last in task order goes first: no need to compare two by two
             self._next = lambda: max(self._left, key=order)

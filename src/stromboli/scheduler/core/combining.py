@@ -59,6 +59,7 @@ class Ordering(Generic[T]):
         orders = list(orders)
         self._parts = [_part(order) for order in orders]
         self._fallback = fallback
+        self._lasting: dict[int, tuple[T, SortKey]] = {}
         self.depends = max((order.depends for order in orders), key=_STRENGTH.index, default=Depends.NOTHING)
 
     def plugin_key(self, item: T) -> SortKey:
@@ -68,6 +69,15 @@ class Ordering(Generic[T]):
     def key(self, item: T) -> SortKey:
         """Least is served first; no two elements are equal."""
         return (*[part(item) for part in self._parts], self._fallback(item))
+
+    def lasting_key(self, item: T) -> SortKey:
+        """As :meth:`key`, worked out once for an element where nothing can change it."""
+        if self.depends is not Depends.NOTHING:
+            return self.key(item)
+        known = self._lasting.get(id(item))
+        if known is None:
+            known = self._lasting[id(item)] = item, self.key(item)  # the element as well: its id is not given again
+        return known[1]
 
     def sorted(self, items: Iterable[T]) -> list[T]:
         """The elements in the order of their present keys."""
@@ -277,8 +287,10 @@ class Combination:
         return -1 if self.queue_ordering.key(right) < self.queue_ordering.key(left) else 1
 
     def _victims(self, point: str, subject: Task | EvictionContext, candidates: Sequence[Task]) -> list[Task]:
+        if self._takings is None or self._takings.blank or subject.job is None:
+            return self._voted(point, subject, candidates)
         queues = {task.job.queue_name for task in candidates if task.job is not None}
-        if self._takings is None or subject.job is None or not queues - {subject.job.queue_name}:
+        if not queues - {subject.job.queue_name}:
             return self._voted(point, subject, candidates)
         barred = self._takings.barred(subject.job, queues)
         chosen = self._voted(point, subject, candidates)

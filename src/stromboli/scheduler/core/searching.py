@@ -405,7 +405,8 @@ class Evaluation:
 
     def mine_first(self, candidates: Rows) -> Rows:
         """Candidates with those of the own shard first when sharding is soft, in node-list order otherwise."""
-        return np.concatenate(self._by_shard(candidates))
+        groups = self._by_shard(candidates)
+        return groups[0] if len(groups) == 1 else np.concatenate(groups)
 
     def choose_for_eviction(self, rows: Rows, random: Random | None) -> int | None:
         """The best node among rows, given that refusals which eviction may help do not count; idle resources first."""

@@ -117,6 +117,8 @@ class DeviceClaims:
 
     def prepare(self, task: Task) -> str | None:
         """Why the pod's claims cannot be tried on any node."""
+        if not self.concerns(task):
+            return None
         try:
             self._check_own(task)
             for claim, _ in self._claims(task).allocated:
