@@ -44,6 +44,7 @@ def nodes(draw: st.DrawFn, name: str) -> core.Node:
         "rack": draw(optional(st.sampled_from(RACKS))),
         "size": draw(optional(st.sampled_from(["1", "5", "7", "x"]))),
     }
+    labels["topology.kubernetes.io/zone"] = labels["zone"]
     builder = builder.label(**{key: value for key, value in labels.items() if value is not None})
     for key, effect in draw(st.lists(st.tuples(st.sampled_from("kl"), st.sampled_from(EFFECTS)), max_size=2)):
         builder = builder.taint(key, draw(st.sampled_from(["", "v"])), effect)

@@ -22,6 +22,8 @@ class Cluster:
     nodes: dict[str, core.Node]
     placed: dict[str, list[core.Pod]] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    services: Sequence[tuple[str, Mapping[str, str]]] = ()
+    """Namespace and selector."""
 
     def on(self, node: str) -> list[core.Pod]:
         """Pods on a node."""
@@ -370,18 +372,44 @@ def image_score(pod: core.Pod, node: core.Node, cluster: Cluster) -> int:
     return int(100 * (clamped - 23 * MIB) / (most - 23 * MIB))
 
 
+def preferences(pod: core.Pod, cluster: Cluster) -> list[core.TopologySpreadConstraint]:
+    """The pod's own; a pod that has no constraints at all is spread as far as services select it."""
+    if pod.spec.topology_spread_constraints:
+        return constraints(pod, "ScheduleAnyway")
+    selecting = [
+        selector
+        for namespace, selector in cluster.services
+        if selector and namespace == pod.namespace and selector.items() <= pod.metadata.labels.items()
+    ]
+    together = {key: value for selector in selecting for key, value in selector.items()}
+    return [
+        core.TopologySpreadConstraint(
+            max_skew=skew,
+            topology_key=key,
+            when_unsatisfiable="ScheduleAnyway",
+            label_selector=core.LabelSelector(match_labels=together),
+        )
+        for key, skew in (("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5))
+        if together
+    ]
+
+
 def spread_scores(pod: core.Pod, nodes: Sequence[core.Node], cluster: Cluster) -> list[int]:
-    should = constraints(pod, "ScheduleAnyway")
+    should = preferences(pod, cluster)
     if not should:
         return [0] * len(nodes)
-    keys = [one.topology_key for one in should]
+    keys = [one.topology_key for one in should] if pod.spec.topology_spread_constraints else []
     counted = [all(key in node.metadata.labels for key in keys) for node in nodes]
     raw: list[float] = []
     for node, takes_part in zip(nodes, counted, strict=True):
         score = 0.0
         for one in should if takes_part else ():
-            values = {other.metadata.labels[one.topology_key] for other, c in zip(nodes, counted, strict=True) if c}
-            count = _counts(pod, one, keys, cluster).get(node.metadata.labels[one.topology_key], 0)
+            key = one.topology_key
+            if key not in node.metadata.labels:
+                continue
+            taking_part = [other.metadata.labels for other, c in zip(nodes, counted, strict=True) if c]
+            values = {labels[key] for labels in taking_part if key in labels}
+            count = _counts(pod, one, [key, *keys], cluster).get(node.metadata.labels[key], 0)
             score += count * math.log(len(values) + 2) + (one.max_skew - 1)
         raw.append(round(score))
     known = [score for score, takes_part in zip(raw, counted, strict=True) if takes_part]

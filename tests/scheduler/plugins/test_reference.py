@@ -170,7 +170,8 @@ class Classic:
     @staticmethod
     def _cluster(told: Told, places: tuple[Place, ...]) -> reference.Cluster:
         placed = {name: told.on(name, *places) for name in told.nodes}
-        return reference.Cluster(told.nodes, placed, NAMESPACE_LABELS)
+        services = [(one.namespace, one.spec.selector) for one in told.others if isinstance(one, core.Service)]
+        return reference.Cluster(told.nodes, placed, NAMESPACE_LABELS, services)
 
     def refusals(self, told: Told, pod: core.Pod, node: core.Node) -> list[str]:
         """Those of predicates."""
@@ -184,7 +185,15 @@ class Classic:
         return {node.name: one + other for node, one, other in zip(nodes, order, packed, strict=True)}
 
 
-@many
+def service(namespace: str, **selector: str) -> core.Service:
+    meta = core.ObjectMeta(name="-".join(selector.values()) or "nobody", namespace=namespace)
+    return core.Service(metadata=meta, spec=core.ServiceSpec(selector=selector))
+
+
+SERVICES = [service("ns", app="a"), service("other", app="a"), service("ns", app="b"), service("other")]
+
+
+@settings(many, max_examples=40)
 @given(scenes(), st.randoms(use_true_random=False))
 def test_answers_follow_whole_stories(scene: Scene, random: Random) -> None:
     namespaces = [
@@ -196,7 +205,7 @@ def test_answers_follow_whole_stories(scene: Scene, random: Random) -> None:
         pods={pod.name: pod for pod in [*scene.placed, *scene.pending]},
         groups={"g": pod_group("g").build(), "h": pod_group("h", "other").build()},
         queues={"default": queue().build()},
-        others=[*namespaces],
+        others=[*namespaces, *random.sample(SERVICES, random.randint(0, 3))],
     )
 
     def change(random: Random, told: Told) -> None:
