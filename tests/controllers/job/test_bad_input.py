@@ -169,6 +169,7 @@ async def test_what_comes_later_is_waited_for_and_said_meanwhile(
 
 PARTITIONS = {"totalPartitions": 2, "partitionSize": 2}
 CONTRADICTIONS: dict[str, tuple[JobBuilder, tuple[str, ...]]] = {
+    "no tasks": (job("bad"), ("spec.tasks: there is none", "submit the job anew with a task")),
     "two tasks of one name": (
         job("bad").task("worker", 1).task("worker", 1),
         ("spec.tasks[1].name", "spec.tasks[0] is called worker too", "with a name for each"),

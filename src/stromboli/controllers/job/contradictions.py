@@ -21,6 +21,8 @@ def first(job: Job) -> str:
 
 
 def _all(job: Job) -> Iterator[str]:
+    if not job.spec.tasks:
+        yield "spec.tasks: there is none, so nothing will ever run: submit the job anew with a task"
     yield from _same_names(job)
     total = job.spec.total_replicas
     if 0 < total < job.spec.min_available:
