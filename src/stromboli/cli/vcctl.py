@@ -3,74 +3,58 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
     from stromboli.cli.commanding.commands import Command
 
 
 def main(line: Sequence[str] | None = None) -> int:
     """``vcctl``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.vcctl(), line)
+    return _run(lambda trees: trees.vcctl(), line)
 
 
 def vsub() -> int:
     """``vsub``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.VSUB)
+    return _run(lambda trees: trees.VSUB)
 
 
 def vjobs() -> int:
     """``vjobs``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.VJOBS)
+    return _run(lambda trees: trees.VJOBS)
 
 
 def vqueues() -> int:
     """``vqueues``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.VQUEUES)
+    return _run(lambda trees: trees.VQUEUES)
 
 
 def vcancel() -> int:
     """``vcancel``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.VCANCEL)
+    return _run(lambda trees: trees.VCANCEL)
 
 
 def vsuspend() -> int:
     """``vsuspend``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.VSUSPEND)
+    return _run(lambda trees: trees.VSUSPEND)
 
 
 def vresume() -> int:
     """``vresume``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.VRESUME)
+    return _run(lambda trees: trees.VRESUME)
 
 
 def kubectl_vc() -> int:
     """``kubectl vc``: the whole of vcctl."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.kubectl_vc())
+    return _run(lambda trees: trees.kubectl_vc())
 
 
 def kubectl_create_vcjob() -> int:
     """``kubectl create vcjob``."""
-    from stromboli.cli.vc import trees
-
-    return _run(trees.CREATE_VCJOB)
+    return _run(lambda trees: trees.CREATE_VCJOB)
 
 
 def kubectl_complete_vc() -> int:
@@ -83,17 +67,22 @@ def kubectl_complete_vc() -> int:
     return 0
 
 
-def _run(root: Command, line: Sequence[str] | None = None) -> int:
-    from stromboli.cli.commanding.running import run
+def _run(choose: Callable[[ModuleType], Command], line: Sequence[str] | None = None) -> int:
+    try:
+        from stromboli.cli.commanding.running import run
+        from stromboli.cli.vc import trees
 
-    words = sys.argv[1:] if line is None else list(line)
-    if words[:1] == ["__complete"]:
-        from stromboli.cli.commanding.running import Terminal
-        from stromboli.cli.vc.completion import answer
+        root = choose(trees)
+        words = sys.argv[1:] if line is None else list(line)
+        if words[:1] == ["__complete"]:
+            from stromboli.cli.commanding.running import Terminal
+            from stromboli.cli.vc.completion import answer
 
-        answer(root, words[1:], Terminal())
-        return 0
-    return run(root, words)
+            answer(root, words[1:], Terminal())
+            return 0
+        return run(root, words)
+    except KeyboardInterrupt:  # before the command has begun
+        return 130
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from types import TracebackType
 from typing import Self, TypeAlias
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from stromboli.api.kinds import Kind
+from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.kubeconfig import Target
 from stromboli.kube import json
 from stromboli.kube.errors import (
@@ -71,7 +72,7 @@ class Api:
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> JsonObject:
         """One object. Raises NotFound and the rest of the tree."""
-        return _object(self.request("GET", kind.path(namespace, name)))
+        return _object(self.request("GET", _place(kind, namespace, name)))
 
     def list(self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None) -> Objects:
         """All objects, page by page, each with ``apiVersion`` and ``kind``."""
@@ -85,7 +86,7 @@ class Api:
         token = ""
         while True:
             query = {"limit": PAGE_LIMIT, "labelSelector": label_selector, "continue": token or None}
-            page = _object(self.request("GET", kind.path(namespace), query=query))
+            page = _object(self.request("GET", _place(kind, namespace), query=query))
             named = {"apiVersion": kind.api_version, "kind": kind.kind}
             found.extend({**named, **item} for item in page.get("items") or [])
             meta = json.metadata(page)
@@ -95,7 +96,7 @@ class Api:
 
     def create(self, kind: Kind, obj: JsonObject, namespace: str | None = None, *, dry_run: bool = False) -> JsonObject:
         """Create an object, or only have the server judge and complete it."""
-        path = kind.path(namespace or json.key_of(obj)[0])
+        path = _place(kind, namespace or json.key_of(obj)[0])
         return _object(self.request("POST", path, query=_dry(dry_run), body=obj))
 
     def merge(
@@ -103,12 +104,12 @@ class Api:
     ) -> JsonObject:
         """JSON merge patch of an object."""
         headers = {"Content-Type": "application/merge-patch+json"}
-        path = kind.path(namespace, name)
+        path = _place(kind, namespace, name)
         return _object(self.request("PATCH", path, query=_dry(dry_run), body=patch, headers=headers))
 
     def delete(self, kind: Kind, name: str, namespace: str | None = None, *, dry_run: bool = False) -> JsonObject:
         """Delete an object with default options."""
-        return _object(self.request("DELETE", kind.path(namespace, name), query=_dry(dry_run)))
+        return _object(self.request("DELETE", _place(kind, namespace, name), query=_dry(dry_run)))
 
     def watch(
         self, kind: Kind, namespace: str | None, version: str, *, label_selector: str | None = None
@@ -122,7 +123,7 @@ class Api:
         connection = self._open(timeout=None)
         self._watching.append(connection)
         try:
-            connection.request("GET", self._path(f"{kind.path(namespace)}?{query}"), headers=self._headers())
+            connection.request("GET", self._path(f"{_place(kind, namespace)}?{query}"), headers=self._headers())
             with connection.getresponse() as response:
                 yield from _events(response)
         except (OSError, http.client.HTTPException) as error:
@@ -256,6 +257,16 @@ def _object(raw: bytes) -> JsonObject:
         return json.decode_object(raw)
     except ValueError as error:
         raise MalformedAnswer(f"the answer is not a JSON object: {raw[:80]!r}") from error
+
+
+def _place(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
+    """The URL path. A name must stay one segment of it, or the request would be about something else."""
+    for what, segment in (("namespace", namespace), ("name", name)):
+        if segment in (".", ".."):
+            raise CommandError(f'invalid {what} "{segment}": may not be "{segment}"')
+        if segment and "/" in segment:
+            raise CommandError(f'invalid {what} "{segment}": may not contain "/"')
+    return quote(kind.path(namespace, name), errors="surrogateescape")
 
 
 def _dry(dry_run: bool) -> Query:

@@ -47,9 +47,12 @@ class Flag:
 
     def _number(self, text: str) -> int:
         try:
-            return int(text, 0)
+            number = int(text, 0)
         except ValueError as error:
             raise UsageError(f'invalid argument "{text}" for "{self.label}" flag: expected a whole number') from error
+        if not -_LARGEST - 1 <= number <= _LARGEST:
+            raise UsageError(f'invalid argument "{text}" for "{self.label}" flag: value out of range')
+        return number
 
     @property
     def label(self) -> str:
@@ -57,6 +60,7 @@ class Flag:
         return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
 
 
+_LARGEST = 2**63 - 1
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),

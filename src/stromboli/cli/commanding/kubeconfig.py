@@ -99,7 +99,8 @@ def _read(path: Path) -> Entry:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"kubeconfig {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(loaded, dict):
-        raise ConfigurationError(f"kubeconfig {path} is empty; it must have clusters, users and contexts")
+        what = "is empty" if loaded is None else "is no map"
+        raise ConfigurationError(f"kubeconfig {path} {what}; it must have clusters, users and contexts")
     for section, body in (("clusters", "cluster"), ("users", "user")):
         for entry in loaded.get(section) or []:
             _resolve(entry.get(body) if isinstance(entry, dict) else None, path.parent)

@@ -6,6 +6,7 @@ stderr (Volcano's go to stdout, where they end up in what is piped on).
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -22,12 +23,21 @@ if TYPE_CHECKING:
     from stromboli.cli.commanding.api import Api
 
 
+def _open_for_all(stream: TextIO | None) -> TextIO:
+    """The stream, where letters that its encoding lacks are spelled out; nowhere, when it was closed (``>&-``)."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
 @dataclass(frozen=True)
 class Terminal:
     """What a command sees of the world; tests give their own."""
 
-    out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
+    out: TextIO = field(default_factory=lambda: _open_for_all(sys.stdout))
+    err: TextIO = field(default_factory=lambda: _open_for_all(sys.stderr))
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], float] = time.time
     """Seconds since the epoch."""
@@ -74,16 +84,27 @@ def run(root: Command, line: Sequence[str], terminal: Terminal | None = None) ->
     """Run a command line; answers the exit code."""
     terminal = terminal or Terminal()
     try:
-        return _run(root, line, terminal)
+        code = _run(root, line, terminal)
+        terminal.out.flush()
+        return code
     except UsageError as error:
         terminal.err.write(f"{usage(error.path or (root,))}\nError: {error}\n")
         return USAGE_EXIT
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain once more when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader has seen enough
         return 0
+    except OSError as error:
+        _drop_output()
+        where = "the output cannot be written" if error.filename is None else str(error.filename)
+        terminal.err.write(f"error: {where}: {error.strerror or error}\n")
+        return FAILURE_EXIT
+
+
+def _drop_output() -> None:
+    """Python would complain once more when it flushes stdout at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(root: Command, line: Sequence[str], terminal: Terminal) -> int:
@@ -114,8 +135,10 @@ def _execute(chosen: Chosen, invocation: Invocation) -> int:
 
     try:
         load(chosen.command)(invocation)
-    except (CommandError, KubeError) as error:
+    except (CommandError, KubeError, RecursionError) as error:
         told = error.message if isinstance(error, ApiError) else str(error)  # verbatim, as the server said it
+        if isinstance(error, RecursionError):
+            told = "what was given is nested too deep to be read"
         if chosen.command.kubectl_style:
             invocation.warn(f"error: {told}")
             return USAGE_EXIT

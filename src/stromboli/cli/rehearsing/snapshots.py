@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,9 +29,9 @@ class NotAllowed(CommandError):
 
 
 def read(path: Path) -> Snapshot:
-    """Read a snapshot file. Raises CommandError."""
+    """Read a snapshot file, ``-`` for standard input. Raises CommandError."""
     try:
-        return decode(path.read_bytes())
+        return decode(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
     except OSError as error:
         raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from error
     except SnapshotError as error:

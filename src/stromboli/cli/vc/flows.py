@@ -138,6 +138,8 @@ def _read(name: str, subject: Subject) -> Iterator[JsonObject]:
         raise CommandError(f"{name}: cannot be read: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CommandError(f"{name}: not YAML: {' '.join(str(error).split())}") from error
+    if all(obj is None for obj in found):
+        raise CommandError(f"{name}: expected a {subject.kind.kind}, found nothing")
     for number, obj in enumerate(found, 1):
         if obj is not None:
             yield _checked(obj, f"{name}: document {number}", subject)

@@ -59,7 +59,11 @@ def _is_job(item: object) -> bool:
     return isinstance(item, dict) and (item.get("apiVersion"), item.get("kind")) == (JOBS.api_version, JOBS.kind)
 
 
+_WORDS: dict[type, str] = {str: "a text", list: "a list", int: "a number", float: "a number"}
+"""What YAML calls what Python calls otherwise."""
+
+
 def _described(item: object) -> str:
     if not isinstance(item, dict):
-        return f"a {type(item).__name__}"
+        return _WORDS.get(type(item), "a value")
     return f"{item.get('kind') or 'an object without kind'} of {item.get('apiVersion') or 'no apiVersion'}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.api.kinds import JOBS
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
-from stromboli.cli.commanding.files import text_of
+from stromboli.cli.commanding.files import text_of, write_private
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.vc.job_files import chosen, jobs_in
@@ -114,10 +114,8 @@ def take_snapshot(invocation: Invocation) -> None:
         content, _ = in_cluster(api)
     if invocation.arguments.text("policy"):
         content = text_of(invocation.arguments.text("policy"), "policy ")
-    path = Path(name)
     try:
-        path.write_bytes(replace(snapshot, policy=content).encode())
-        path.chmod(0o600)
+        write_private(Path(name), replace(snapshot, policy=content).encode())
     except OSError as error:
         raise CommandError(f"{name}: cannot be written: {error.strerror or error}") from error
     invocation.say(f"wrote {counted(len(snapshot.objects), 'object')} to {name}")

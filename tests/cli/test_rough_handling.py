@@ -1,0 +1,193 @@
+"""Command lines that no careful person would type: told in one line what is wrong, and nothing lost or half written."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stromboli.api import kinds
+from stromboli.cli.commanding.files import write_private
+from stromboli.testing.apiserver import FakeApiServer
+from tests.cli.driving import Outcome, drive, meta
+
+OUT_OF_RANGE = 'Error: invalid argument "99999999999999999999" for "-r, --replicas" flag: value out of range'
+
+LINES: dict[str, tuple[str, int, str]] = {
+    "a name with a slash": (
+        "vcancel -n x/status",
+        255,
+        'Failed to: invalid name "x/status": may not contain "/"',
+    ),
+    "a name that is a place": ("vcctl job view -N ..", 255, 'Failed to view job: invalid name "..": may not be ".."'),
+    "a namespace that is a way": (
+        "vsub -n x -N ../../x",
+        255,
+        'Failed to: invalid namespace "../../x": may not contain "/"',
+    ),
+    "a name with a question": (
+        "vcctl job delete -N train?dryRun=All",
+        255,
+        'Failed to delete job: jobs "train?dryRun=All" not found',
+    ),
+    "a name with a blank": (
+        "vcctl job view -N 'a b'",
+        255,
+        'Failed to view job: jobs "a b" not found',
+    ),
+    "a name in other letters": (
+        "vcctl job view -N жоб",
+        255,
+        'Failed to view job: jobs "жоб" not found',
+    ),
+    "a number that no machine holds": ("vsub -n x -r 99999999999999999999", 1, OUT_OF_RANGE),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_lines(server: FakeApiServer, name: str) -> None:
+    line, code, want = LINES[name]
+    server.put(kinds.JOBS, {"metadata": meta("train"), "spec": {"tasks": []}})
+    found = await drive(line, server)
+    assert (found.code, found.err.splitlines()[-1]) == (code, want)
+    assert "train" in (await drive("vjobs", server)).out
+
+
+async def test_a_namespace_in_other_letters_has_no_jobs(server: FakeApiServer) -> None:
+    assert await drive("vcctl job list -n ж", server) == Outcome(0, "No resources found\n", "")
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing yet\n"])
+@pytest.mark.parametrize("command", ["jobflow", "jobtemplate"])
+async def test_a_file_with_nothing_in_it_creates_nothing(
+    server: FakeApiServer, tmp_path: Path, command: str, text: str
+) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_text(text)
+    found = await drive(f"vcctl {command} create -f {file}", server)
+    kind = {"jobflow": "JobFlow", "jobtemplate": "JobTemplate"}[command]
+    assert (found.code, found.err) == (255, f"Failed to create {command}: {file}: expected a {kind}, found nothing\n")
+
+
+@pytest.mark.parametrize(("text", "what"), [("words", "a text"), ("[1]", "a list"), ("5", "a number")])
+async def test_what_a_file_holds_is_said_in_words(server: FakeApiServer, tmp_path: Path, text: str, what: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    found = await drive(f"vcctl job preview -f {file}", server)
+    assert found.err.endswith(f"expected a Job of batch.volcano.sh/v1alpha1, found {what}\n")
+
+
+async def test_a_kubeconfig_that_is_no_map(server: FakeApiServer, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text("just words")
+    found = await drive("vjobs", server, environment={"KUBECONFIG": str(file)})
+    assert found.err == f"Failed to: kubeconfig {file} is no map; it must have clusters, users and contexts\n"
+
+
+NESTED = {
+    "a policy": ("vcctl policy lint", "lint policy", "["),
+    "a snapshot": ("vcctl simulate", "simulate", '{"a":'),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+async def test_a_file_that_is_nested_without_end(server: FakeApiServer, tmp_path: Path, name: str) -> None:
+    line, what, opening = NESTED[name]
+    file = tmp_path / "deep"
+    file.write_text(opening * 20_000)
+    found = await drive(f"{line} {file}", server)
+    assert (found.code, found.err) == (255, f"Failed to {what}: what was given is nested too deep to be read\n")
+
+
+# -- files that are written --------------------------------------------------------------------------------------------
+
+
+def test_a_private_file_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(b"old")
+    file.chmod(0o644)
+    kept = file.open("rb")
+    write_private(file, b"new")
+    with kept:
+        assert (file.read_bytes(), kept.read()) == (b"new", b"old")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["snapshot.json"]
+
+
+def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_private(file, b"new")
+    assert (file.read_bytes(), os.listdir(tmp_path)) == (b"old", ["snapshot.json"])
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_private(tmp_path / "link", b"new")
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "file").read_bytes()) == (True, b"new")
+
+
+def test_a_device_is_written_to() -> None:
+    write_private(Path("/dev/null"), b"new")
+    assert not Path("/dev/null").is_file()
+
+
+# -- outputs that are full or closed -----------------------------------------------------------------------------------
+
+START = [sys.executable, "-c", "import sys; from stromboli.cli.vcctl import main; sys.exit(main())"]
+
+
+def _run(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f"{shlex.join(START)} {line}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **more},
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_full_disk_is_told_in_one_line() -> None:
+    done = _run("--help > /dev/full")
+    assert (done.returncode, done.stderr) == (255, "error: the output cannot be written: No space left on device\n")
+
+
+def test_a_closed_output_is_no_failure() -> None:
+    done = _run("--help >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+    done = _run("--help | head -c 1")
+    assert (done.stdout, done.stderr) == ("C", "")
+
+
+def test_letters_that_the_terminal_lacks_are_spelled_out(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('actions: "жоб"\n', encoding="utf-8")
+    done = _run(f"policy lint {policy}", PYTHONIOENCODING="ascii")
+    assert done.returncode == 255
+    assert "\\u0436\\u043e\\u0431" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_policy_and_a_snapshot_come_through_pipes_too(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("actions: allocate\ntiers: [{plugins: [{name: gang}]}]\n")
+    done = _run(f"policy lint - < {policy}")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Actions, in this order:")
+    done = _run(f"simulate - < {policy}")
+    assert done.returncode == 255
+    assert done.stderr.startswith("Failed to simulate: - is not a snapshot: ")
