@@ -86,6 +86,33 @@ async def test_without_the_right_to_list_nodes_and_pods_the_rest_is_shown(server
     assert (done.code, done.out.splitlines()[0]) == (0, "0 nodes, 0 pods, 0 starts in the last minute")
 
 
+class Terminal(Until):
+    """A terminal whose user presses Ctrl-C after the first look."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("height", "want"), [(60, "    shut (Closed)"), (20, "  and 38 queues more"), (5, "  and 42 queues more")]
+)
+async def test_many_queues_leave_room_for_what_waits(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, height: int, want: str
+) -> None:
+    monkeypatch.setenv("LINES", str(height))
+    monkeypatch.setenv("COLUMNS", "110")
+    furnish(server)
+    if height < 60:
+        for number in range(40):
+            server.put(QUEUES, queue(f"q-{number}"))
+    screen = Terminal("Waiting: 1")
+    await drive("vcctl top", server, out=screen)
+    lines = screen.getvalue().splitlines()
+    assert any(line.startswith(want) for line in lines)
+    assert len(lines) < max(height, 12)
+    assert lines[-1].startswith("  default/b")
+
+
 BARS = {"empty": (0, 4, 0), "half": (2, 4, 12), "full": (4, 4, 24), "over": (9, 4, 24), "of nothing": (1, 0, 24)}
 
 

@@ -32,6 +32,8 @@ S = TypeVar("S", bound=core.Struct)
 
 BAR = 24
 MOST_WAITING = 12
+FEWEST_QUEUE_LINES = 4
+"""Of a live view, however low the terminal is."""
 CLEAR = "\x1b[H\x1b[2J"
 MINUTE = 60.0
 
@@ -81,14 +83,20 @@ def show_top(invocation: Invocation) -> None:
         raise CommandError("--interval must be at least 1 second")
     with invocation.connect() as api:
         while True:
-            lines = list(screen(Look.take(api, invocation.now()), _width(invocation)))
+            look = Look.take(api, invocation.now())
             if invocation.arguments.on("once"):
                 break
+            lines = list(screen(look, _width(invocation), _height(invocation)))
             invocation.terminal.out.write(CLEAR + "\n".join(lines) + "\n")
             invocation.terminal.out.flush()
             time.sleep(interval)
-    for line in lines:
+    for line in screen(look, _width(invocation)):
         invocation.say(line)
+
+
+def _height(invocation: Invocation) -> int | None:
+    """Lines that a terminal shows above the cursor; None, for no limit, where the output goes elsewhere."""
+    return shutil.get_terminal_size().lines - 1 if invocation.terminal.out.isatty() else None
 
 
 def _width(invocation: Invocation) -> int | None:
@@ -98,13 +106,21 @@ def _width(invocation: Invocation) -> int | None:
     return None
 
 
-def screen(look: Look, width: int | None) -> Iterator[str]:
-    """The lines of one look, cut at ``width``."""
-    for line in _lines(look):
+def screen(look: Look, width: int | None, height: int | None = None) -> Iterator[str]:
+    """The lines of one look, cut at ``width``; as many queues as leave room for what waits within ``height``."""
+    for line in _lines(look, height):
         yield line if width is None or len(line) <= width else line[: max(width - 1, 1)] + "…"
 
 
-def _lines(look: Look) -> Iterator[str]:
+def _lines(look: Look, height: int | None) -> Iterator[str]:
+    head, queues, waiting = list(_head(look)), list(_queues(look.sight)), list(_waiting_lines(look))
+    room = None if height is None else max(height - len(head) - len(waiting), FEWEST_QUEUE_LINES)
+    yield from head
+    yield from _within(queues, room)
+    yield from waiting
+
+
+def _head(look: Look) -> Iterator[str]:
     sight = look.sight
     told = ", ".join(f"{count} {phase}" for phase, count in sorted(jobs.counts(sight.jobs).items())) or "none"
     seen = f"{counted(len(sight.nodes), 'node')}, {counted(len(look.pods), 'pod')}"
@@ -112,8 +128,10 @@ def _lines(look: Look) -> Iterator[str]:
     yield f"Jobs: {told}"
     yield ""
     yield f"{'QUEUE':<28} {'RESOURCE':<10} {'USE':<{BAR + 2}} {'IN USE':>10} {'DESERVED':>10} {'AT MOST':>10}"
-    yield from _queues(sight)
-    waiting = list(_waiting(sight.groups, look.now))
+
+
+def _waiting_lines(look: Look) -> Iterator[str]:
+    waiting = list(_waiting(look.sight.groups, look.now))
     yield ""
     yield f"Waiting: {len(waiting)}"
     yield from waiting[:MOST_WAITING]
@@ -129,20 +147,38 @@ def _starts(look: Look) -> int:
 # -- queues ------------------------------------------------------------------------------------------------------------
 
 
-def _queues(sight: Sight) -> Iterator[str]:
+def _within(queues: Sequence[Sequence[str]], room: int | None) -> Iterator[str]:
+    """The lines of the first queues that have room, and how many are left out."""
+    if room is None or sum(map(len, queues)) <= room:
+        yield from (line for lines in queues for line in lines)
+        return
+    room -= 1
+    for shown, lines in enumerate(queues):
+        room -= len(lines)
+        if room < 0:
+            left = len(queues) - shown
+            yield f"  and {counted(left, 'queue')} more (all of them: --once)"
+            return
+        yield from lines
+
+
+def _queues(sight: Sight) -> Iterator[list[str]]:
+    """The lines of each queue, one a resource."""
     total = amounts.total(node.status.allocatable for node in sight.nodes)
     for depth, queue in tree(sight.queues):
         name = "  " * depth + queue.name
         name += "" if queue.status.state == "Open" else f" ({queue.status.state or 'new'})"
+        lines = []
         for resource in amounts.ordered(queue.status.allocated):
             used = amounts.amount(queue.status.allocated, resource) or Fraction()
             most = amounts.amount(queue.spec.capability, resource)
             deserved = amounts.amount(queue.spec.deserved, resource)
-            yield (
+            lines.append(
                 f"{name:<28} {resource:<10} {bar(used, total.get(resource) if most is None else most)} "
                 f"{_text(used, resource):>10} {_text(deserved, resource):>10} {_text(most, resource):>10}"
             )
             name = ""
+        yield lines
 
 
 def bar(used: Fraction, of: Fraction | None) -> str:
