@@ -99,6 +99,24 @@ def test_the_eviction_rung_counts_who_could_go() -> None:
     assert reclaim == "reclaim: queue default has what it deserves and may take nothing from others"
 
 
+def test_the_numbers_are_those_of_now_even_if_the_scheduler_has_just_written_others() -> None:
+    name = next(name for name, one in SITUATIONS.items() if one.want_reason == WaitReason.CLUSTER_OVERCOMMITTED)
+    situation = SITUATIONS[name]
+    facts = situation.facts()
+    assert facts.group is not None
+    written = core.PodGroupCondition(
+        type="Admitted",
+        status="False",
+        reason=WaitReason.CLUSTER_OVERCOMMITTED,
+        message="The group needs cpu 1000. Wait for running work to end, add nodes, or ask for less.",
+        last_transition_time="2026-01-02T00:00:00Z",
+    )
+    status = msgspec.structs.replace(facts.group.status, conditions=(written,))
+    group = msgspec.structs.replace(facts.group, status=status)
+    found = explain(replace(facts, snapshot=facts.snapshot.with_objects(group)))
+    assert (found.reason, found.sentence) == (situation.want_reason, situation.want_sentence)
+
+
 def test_where_no_queue_is_to_blame_the_cluster_is() -> None:
     situation = Situation(vcjob(replicas=5), [*nodes(), builders.queue().build()], "", "", policy=CAPACITY)
     found = explain(situation.facts())
