@@ -227,7 +227,7 @@ def test_a_device_family_agrees_with_its_reference(name: str, seed: int) -> None
     policy, weight = random.choice(["binpack", "spread", ""]), random.choice([0, 1, 10])
     told, (family, switches) = FAMILIES[name](random, policy)
     plugin = devices(**switches, SchedulePolicy=policy, ScheduleWeight=weight)
-    ignored = frozenset({GPU_MEMORY, GPU_NUMBER, NPU_MEMORY})
+    ignored = frozenset({NPU_MEMORY})
     story = Story(told, [plugin], DeviceShare([family], weight), together=("gang", "predicates"), unheeded=ignored)
     Play(random, story).run()
 
