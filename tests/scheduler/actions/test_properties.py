@@ -125,6 +125,7 @@ def test_nobody_is_evicted_but_for_somebody_who_gets_the_place(mirror: Mirror, w
 
     with patch.object(Statement, "commit", watched):
         result = run_cycle(mirror, wanted)
+    assert not result.problems, "an action that is stopped by an assertion above is a problem"
     event("evicts" if decided else "evicts nobody")
     assert all(jobs for _, jobs in decided)
     in_transactions = Counter(uid for evicted, _ in decided for uid in evicted)
