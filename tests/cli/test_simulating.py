@@ -139,6 +139,8 @@ SETTINGS_REFUSED = {
     "no such object": ("queue/c.spec.weight=5", "the snapshot has no Queue 'c'"),
     "the wrong type": ("queue/a.spec.weight=heavy", "Expected `int`, got `str` - at `$.spec.weight`"),
     "no such field": ("queue/a.spec.wait=5", "Queue has no field spec.wait that scheduling reads"),
+    "no amount": ("queue/a.spec.capability.cpu=lots", "'lots' is no quantity of cpu; write for example 500m, 2 or 4Gi"),
+    "no amount among others": ("queue/a.spec.deserved={cpu: 1, memory: [2]}", "[2] is no quantity of memory"),
 }
 
 
@@ -155,6 +157,15 @@ def test_names_with_dots_can_be_set() -> None:
     (changed,) = with_setting(dotted, "queue/a.b.spec.capability={cpu: 3}").objects
     assert isinstance(changed, core.Queue)
     assert changed.spec.capability == {"cpu": 3}
+
+
+def test_resources_with_dots_can_be_set() -> None:
+    (changed,) = with_setting(Snapshot(NOW, (queue("a").build(),)), "queue/a.spec.capability.nvidia.com/gpu=4").objects
+    assert isinstance(changed, core.Queue)
+    assert changed.spec.capability == {"nvidia.com/gpu": 4}
+    (below,) = with_setting(Snapshot(NOW, (changed,)), "queue/a.spec.guarantee.resource.example.com/fpga=2").objects
+    assert isinstance(below, core.Queue)
+    assert below.spec.guarantee.resource == {"example.com/fpga": 2}
 
 
 async def test_from_snapshot_to_simulation(server: FakeApiServer, tmp_path: Path) -> None:

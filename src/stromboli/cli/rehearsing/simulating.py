@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 import yaml
 
-from stromboli.api import core, kinds
+from stromboli.api import core, kinds, quantities
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.rehearsing.emptying import submitted
 from stromboli.cli.rehearsing.engine import Eviction, QueueState, Rehearsal, Round, Start
@@ -17,6 +17,8 @@ from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy
 
 SECTIONS = ("metadata", "spec", "status")
+AMOUNTS = frozenset({"allocatable", "capacity", "capability", "deserved", "resource", "requests", "minResources"})
+"""Fields that hold amounts by resource."""
 _SETTABLE = {kind.kind.lower(): kind for kind in STRUCTS} | {kind.plural: kind for kind in STRUCTS}
 
 
@@ -127,7 +129,7 @@ def with_setting(snapshot: Snapshot, setting: str) -> Snapshot:
     found = next((obj for obj in snapshot.of(STRUCTS[kind]) if obj.key == (namespace, bare)), None)
     if found is None:
         raise CommandError(f"--set {setting}: the snapshot has no {kind.kind} {name!r}")
-    return snapshot.with_objects(_changed(kind, found, [section, *path.split(".")], text, setting))
+    return snapshot.with_objects(_changed(kind, found, _steps(section, path), text, setting))
 
 
 def _split(target: str) -> tuple[str, str, str]:
@@ -139,10 +141,30 @@ def _split(target: str) -> tuple[str, str, str]:
     return target, "", ""
 
 
+def _steps(section: str, path: str) -> list[str]:
+    """Names of fields from the top on. Resources have dots in their names, and nothing below them."""
+    steps = [section, *path.split(".")]
+    at = next((at for at, step in enumerate(steps) if step in AMOUNTS), len(steps))
+    return [*steps[: at + 1], ".".join(steps[at + 1 :])] if at + 1 < len(steps) else steps
+
+
+def _check_amounts(path: Sequence[str], value: object, setting: str) -> None:
+    """Raises CommandError for an amount that no cluster would hold: scheduling would go on without it."""
+    listed = value if isinstance(value, dict) and path[-1] in AMOUNTS else {}
+    if len(path) > 1 and path[-2] in AMOUNTS:
+        listed = {path[-1]: value}
+    for resource, amount in listed.items():
+        if not quantities.is_quantity(amount):
+            raise CommandError(
+                f"--set {setting}: {amount!r} is no quantity of {resource}; write for example 500m, 2 or 4Gi"
+            )
+
+
 def _changed(kind: kinds.Kind, obj: core.Object, path: Sequence[str], text: str, setting: str) -> core.Object:
     document = core.to_builtins(obj)
     try:
         value = yaml.safe_load(text)
+        _check_amounts(path, value, setting)
         holder = document
         for part in path[:-1]:
             inner = holder.setdefault(part, {})
