@@ -14,13 +14,13 @@ help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(READY): pyproject.toml constraints.txt
-	@echo "Preparing $(VENV) (once; a minute or two) ..."
+	@echo "Preparing $(VENV) (once; a minute or two, more where downloads are slow) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; set PYTHON=...")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## run three gangs and a refused queue on an embedded cluster, to the end
+demo: $(READY)  ## run four gangs and a refused queue on an embedded cluster, to the end
 	@$(BIN)/stromboli demo $(ARGS)
 
 up: $(READY)  ## start the embedded cluster, the three processes and the dashboard, and keep them running

@@ -116,6 +116,14 @@ CASES: dict[str, tuple[str, list[str]]] = {
         GOOD.replace("nodeorder", "nodeordre"),
         ["error: tiers[1].plugins[4].name: plugin 'nodeordre' is not known; did you mean nodeorder?"],
     ),
+    "all that is wrong at once": (
+        policy("enque, allocate, reclam", "gang conformance", "predicats proportion"),
+        [
+            "error: failed to find Action enque; did you mean enqueue?",
+            "error: failed to find Action  reclam; did you mean reclaim?",
+            "error: tiers[1].plugins[0].name: plugin 'predicats' is not known; did you mean predicates?",
+        ],
+    ),
     "an action that is not there": (
         policy("enque", "gang"),
         ["error: failed to find Action enque; did you mean enqueue?"],

@@ -24,6 +24,7 @@ from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.plugin import Hooks, Plugin
 from stromboli.scheduler.core.policy import TIERS_AGREE, Arguments, PluginOption, Policy, PolicyError, Switches
+from stromboli.scheduler.core.policy_file import Known
 from stromboli.scheduler.core.view import View
 
 VICTIM_HOOKS = {
@@ -92,10 +93,11 @@ class Lint:
 
 def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
     """Look at a policy file's content; ``plugins`` are those that it may name."""
+    names = known(lambda name: _check(plugins[name]), plugins)
     try:
-        loaded = policy_file.parse(content, known(lambda name: _check(plugins[name]), plugins))
+        loaded = policy_file.parse(content, names)
     except PolicyError as error:
-        return Lint(None, (Finding(Severity.ERROR, str(error)),))
+        return Lint(None, tuple(Finding(Severity.ERROR, text) for text in _all_problems(content, names, str(error))))
     policy = loaded.policy
     findings = [Finding(Severity.ERROR, problem) for problem in loaded.problems]
     findings.extend(_unknown_arguments(policy, plugins))
@@ -108,6 +110,14 @@ def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
         (number, member.option.name, _heard(member)) for number, tier in enumerate(tiers, 1) for member in tier
     )
     return Lint(policy, tuple(findings), heard, plugins)
+
+
+def _all_problems(content: str, names: Known, first: str) -> tuple[str, ...]:
+    """All that is wrong with a policy that is refused, where that is more than the ``first`` problem."""
+    try:
+        return policy_file.parse(content, names, all_actions=False).problems or (first,)
+    except PolicyError:
+        return (first,)
 
 
 def purpose(thing: object) -> str:

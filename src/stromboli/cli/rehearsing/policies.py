@@ -17,7 +17,7 @@ from stromboli.kube.errors import ApiError
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core.plugin import Plugin
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
-from stromboli.scheduler.core.policy_file import ArgumentCheck, Known, parse
+from stromboli.scheduler.core.policy_file import LARGEST, LOADER, ArgumentCheck, Known, parse
 from stromboli.scheduler.plugins import built_in
 
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
@@ -74,10 +74,12 @@ def of_directory(directory: str) -> dict[str, type[Plugin]]:
 def policy_text(file: str, what: str = "") -> str:
     """The policy in a file, which may be the ConfigMap that holds it. Raises CommandError for any other object."""
     text = text_of(file, what)
+    if len(text) > LARGEST:
+        return text  # whoever reads the policy says what is wrong with it
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text  # whoever reads the policy says where it goes wrong
+        found = yaml.load(text, Loader=LOADER)  # noqa: S506 - the loader is a safe one
+    except (yaml.YAMLError, RecursionError):
+        return text
     if not isinstance(found, dict) or not {"apiVersion", "kind"} <= set(found):
         return text
     data = found.get("data")

@@ -23,9 +23,10 @@ ArgumentCheck: TypeAlias = Callable[[Arguments], Iterable[str]]
 """Complaints about the arguments of one plugin or action, each naming its key."""
 
 _TOP_KEYS = ("actions", "tiers", TIERS_AGREE, "configurations", "metrics")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""For YAML that nobody has looked at yet: safe, and fast where it can be."""
 _DEFAULTS = Switches()
-_LARGEST = 1024 * 1024
+LARGEST = 1024 * 1024
 """Size of a policy, as of the ConfigMap it comes from; reading far more would hold up the scheduler."""
 
 
@@ -47,31 +48,34 @@ class LoadedPolicy:
     problems: tuple[str, ...] = ()
 
 
-def parse(content: str | bytes, known: Known) -> LoadedPolicy:
-    """Read a policy file's content.
+def parse(content: str | bytes, known: Known, *, all_actions: bool = True) -> LoadedPolicy:
+    """Read a policy file's content. Without ``all_actions`` one that is not known is a problem like any other.
 
     Raises:
         PolicyError: one line naming the offending place and the valid choices.
     """
-    reader = _Reader(known)
+    reader = _Reader(known, all_actions)
     policy = reader.policy(_document(content))
     core.check(policy, frozenset(known.actions))
     return LoadedPolicy(policy, tuple(reader.problems))
 
 
 def _document(content: str | bytes) -> dict[str, object]:
-    if len(content) > _LARGEST:
-        raise PolicyError(f"the file: {len(content)} bytes are too many, at most {_LARGEST} are possible")
+    if len(content) > LARGEST:
+        raise PolicyError(f"the file: {len(content)} bytes are too many, at most {LARGEST} are possible")
     try:
-        document = yaml.load(content.strip(), Loader=_LOADER)  # noqa: S506 - both loaders are the safe ones
+        document = yaml.load(content.strip(), Loader=LOADER)  # noqa: S506 - both loaders are the safe ones
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise PolicyError(f"not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise PolicyError("the file: it is nested too deep for a policy") from error
     return _mapping("the file", document)
 
 
 @dataclass(slots=True)
 class _Reader:
     known: Known
+    all_actions: bool = True
     problems: list[str] = field(default_factory=list)
 
     def policy(self, document: Mapping[str, object]) -> Policy:
@@ -92,11 +96,17 @@ class _Reader:
     def actions(self, value: object) -> tuple[str, ...]:
         if not isinstance(value, str | None):
             raise PolicyError(f'actions: expected text such as "enqueue, allocate, backfill", got {_kind(value)}')
-        elements = (value or "").split(",")
-        for element in elements:
-            if element.strip() not in self.known.actions:
-                raise PolicyError(f"failed to find Action {element}{_choices(element.strip(), self.known.actions)}")
-        return tuple(element.strip() for element in elements)
+        named = []
+        for element in (value or "").split(","):
+            name = element.strip()
+            if name in self.known.actions:
+                named.append(name)
+                continue
+            problem = f"failed to find Action {element}{_choices(name, self.known.actions)}"
+            if self.all_actions:
+                raise PolicyError(problem)
+            self.problems.append(problem)
+        return tuple(named)
 
     def tier(self, where: str, value: object) -> core.Tier:
         plugins = _sequence(f"{where}.plugins", _mapping(where, value).get("plugins"))
