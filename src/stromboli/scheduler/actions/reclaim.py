@@ -13,7 +13,7 @@ from stromboli.scheduler.core.journal import Statement
 from stromboli.scheduler.core.plugin import PlacementRefused
 from stromboli.scheduler.core.records import Job, Node, Queue, Task
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.core.tables import Bools
+from stromboli.scheduler.core.tables import Bools, Rows
 
 REASON = "reclaim"
 
@@ -23,11 +23,32 @@ def reclaim(cycle: Cycle, arguments: Mapping[str, object]) -> None:
     _Reclaim(cycle).run()
 
 
+class _Places:
+    """Where a queue may find somebody to reclaim from; worked out again only when something about it has changed."""
+
+    def __init__(self, count: int) -> None:
+        self._barren: Bools = np.zeros(count, dtype=bool)
+        self._asked: tuple[Rows, Bools | None] | None = None
+        self._left: Rows = np.zeros(0, dtype=np.intp)
+
+    def of(self, rows: Rows, hopeless: Bools | None) -> Rows:
+        """These rows, less the hopeless ones and those where nobody is left."""
+        if self._asked is None or self._asked[0] is not rows or self._asked[1] is not hopeless:
+            out = self._barren if hopeless is None else self._barren | hopeless
+            self._asked, self._left = (rows, hopeless), rows[~out[rows]]
+        return self._left
+
+    def exhausted(self, row: int) -> None:
+        """Nobody is left there."""
+        self._barren[row] = True
+        self._asked = None
+
+
 class _Reclaim:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
-        self._barren: dict[str, Bools] = {}
-        """By queue: rows on which nobody is left to reclaim from; void as soon as an eviction is undone."""
+        self._places: dict[str, _Places] = {}
+        """By queue; void as soon as an eviction is undone."""
 
     def run(self) -> None:
         cycle = self._cycle
@@ -64,7 +85,7 @@ class _Reclaim:
     def _undo(self, statement: Statement) -> None:
         if len(statement):
             statement.discard()
-            self._barren.clear()
+            self._places.clear()
 
     def _place(self, statement: Statement, queue: Queue, task: Task) -> None:
         cycle = self._cycle
@@ -72,24 +93,23 @@ class _Reclaim:
             return
         if cycle.combination.prepare(task) is not None:
             return
-        rows = victims.worth_trying(cycle, task)
-        rows = cycle.searches.of(task).mine_first(rows[~self._barren_for(queue)[rows]])
-        for row in rows:
+        rows = self._places_of(queue).of(*victims.prospects(cycle, task))
+        for row in cycle.searches.of(task).mine_first(rows):
             node = cycle.view.node_list[row]
             if node is not None and self._place_on(statement, queue, task, node):
                 return
 
-    def _barren_for(self, queue: Queue) -> Bools:
-        barren = self._barren.get(queue.name)
-        if barren is None:
-            barren = self._barren[queue.name] = np.zeros(self._cycle.view.nodes.count, dtype=bool)
-        return barren
+    def _places_of(self, queue: Queue) -> _Places:
+        places = self._places.get(queue.name)
+        if places is None:
+            places = self._places[queue.name] = _Places(self._cycle.view.nodes.count)
+        return places
 
     def _place_on(self, statement: Statement, queue: Queue, task: Task, node: Node) -> bool:
         cycle = self._cycle
         reclaimees = [task for task in node.tasks.values() if _may_go(queue, task)]
         if not reclaimees:
-            self._barren_for(queue)[node.row] = True
+            self._places_of(queue).exhausted(node.row)
             return False
         chosen = cycle.combination.reclaimable(task, reclaimees)
         if not victims.suffice(cycle, task, node, chosen):
@@ -98,11 +118,11 @@ class _Reclaim:
         local = cycle.statement()
         available = victims.future_of(cycle, node).copy()
         order = victims.VictimQueue(cycle, chosen, task.job)
-        while order and not self._takes(task, node, available):
+        while not (room := self._takes(task, node, available)) and order:
             victim = order.pop()
             available += victim.request
             local.evict(victim, REASON)
-        if self._takes(task, node, available) and self._pipeline(local, task, node):
+        if room and self._pipeline(local, task, node):
             statement.merge(local)
             return True
         self._undo(local)

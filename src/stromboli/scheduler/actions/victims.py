@@ -13,7 +13,7 @@ from stromboli.scheduler.core.fit_errors import FitErrors
 from stromboli.scheduler.core.opening import has_topology
 from stromboli.scheduler.core.records import Job, Node, Task
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.core.tables import Rows
+from stromboli.scheduler.core.tables import Bools, Rows
 
 NEVER = "Never"
 """``preemptionPolicy`` of pods that must not take resources from others."""
@@ -43,12 +43,18 @@ def pending_tasks(cycle: Cycle, job: Job) -> list[Task]:
 
 def worth_trying(cycle: Cycle, task: Task) -> Rows:
     """Nodes that may take the task once others have gone, in node-list order."""
-    evaluation = cycle.searches.of(task)
+    rows, hopeless = prospects(cycle, task)
+    return rows if hopeless is None else rows[~hopeless[rows]]
+
+
+def prospects(cycle: Cycle, task: Task) -> tuple[Rows, Bools | None]:
+    """Rows that filters leave to the task once others have gone, and of every row whether it was found hopeless before.
+
+    As long as nothing about them changes, both are the same arrays for tasks of one kind.
+    """
     errors = task.job.fit_errors.get(task.uid) if task.job is not None else None
-    rows = evaluation.passes_for_eviction(None)
-    if isinstance(errors, FitErrors) and errors.unresolvable is not None:
-        rows = rows[~errors.unresolvable[rows]]
-    return rows
+    hopeless = errors.unresolvable if isinstance(errors, FitErrors) else None
+    return cycle.searches.of(task).passes_for_eviction(None), hopeless
 
 
 def fits(task: Task, available: Floats) -> bool:
@@ -76,6 +82,8 @@ def suffice(cycle: Cycle, task: Task, node: Node, victims: Iterable[Task]) -> bo
     available = future_of(cycle, node).copy()
     for victim in victims:
         available += victim.request
+        if fits(task, available):  # more victims only make more room
+            return True
     return fits(task, available)
 
 

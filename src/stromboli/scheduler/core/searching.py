@@ -78,7 +78,8 @@ class Evaluation:
         self._nodes = view.nodes
         self._focus: Rows | None = None
         """Rows among which a choice was last asked for; None stands for all."""
-        self._hopeful: Bools | None = None
+        self._hopeful: tuple[Bools, Rows] | None = None
+        """Of every row whether eviction may help there, and the rows where it may."""
         self._held = ledger.block(task.shape, Holding.HELD)
         self._forecasts: dict[int, _Forecast] = {}
         self._shape = task.shape
@@ -473,9 +474,10 @@ class Evaluation:
         if self._hopeful is None or not self._hope_lasts:
             self.catch_up()
             self._settle()
-            self._hopeful = self._not_hopeless()
-        candidates: Rows = np.nonzero(self._hopeful)[0] if rows is None else rows[self._hopeful[rows]]
-        return self._cluster_for_eviction(candidates)
+            hopeful = self._not_hopeless()
+            self._hopeful = hopeful, np.nonzero(hopeful)[0]
+        mask, every = self._hopeful
+        return self._cluster_for_eviction(every if rows is None else rows[mask[rows]])
 
     def _not_hopeless(self) -> Bools:
         mask: Bools = self._nodes.live.copy()

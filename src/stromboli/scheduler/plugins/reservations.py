@@ -154,6 +154,8 @@ def exceeded_names(view: View, amount: Floats, limit: Floats, requested: Floats)
     """Names of requested resources of which ``amount`` is above ``limit`` (no epsilon, no pods): cpu, memory, rest."""
     over = (requested > 0.0) & (amount > limit)
     over[PODS] = False
+    if not over.any():
+        return []
     names = view.columns.names
     return [names[column] for column in np.nonzero(over)[0]]
 
