@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
 import sys
 import tempfile
@@ -46,6 +47,8 @@ IDLE_SECONDS = 5.0
 QUIET_SECONDS = 1.0
 POLL_SECONDS = 0.25
 ROOT = Path(__file__).parents[1]
+SCHEDULED_EVENTS = os.environ.get("SCHEDULED_EVENTS", "pods")
+"""The scheduler's flag of this name."""
 POLICY = ROOT / "charts" / "stromboli" / "config" / "volcano-scheduler.conf"
 PROFILES = Path(__file__).with_name("profiles")
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
@@ -116,7 +119,7 @@ async def processes(server: Server) -> AsyncIterator[Ours]:
         ]
         for name, port in ports.items()
     }
-    arguments[SCHEDULER].append(f"--scheduler-conf={POLICY}")
+    arguments[SCHEDULER] += [f"--scheduler-conf={POLICY}", f"--scheduled-events={SCHEDULED_EVENTS}"]
     options = StackOptions(
         directory=server.directory / "processes",
         with_cluster=False,

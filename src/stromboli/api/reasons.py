@@ -116,6 +116,7 @@ class EventReason(StrEnum):
     # PodGroups and pods
     UNSCHEDULABLE = "Unschedulable"
     SCHEDULED = "Scheduled"
+    PODS_SCHEDULED = "PodsScheduled"
     FAILED_SCHEDULING = "FailedScheduling"
     EVICT = "Evict"
     UNREADABLE = "Unreadable"

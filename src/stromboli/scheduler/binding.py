@@ -21,6 +21,7 @@ from stromboli.kube.json import JsonObject
 from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core.results import Bind, TaskRef
 from stromboli.scheduler.eventing import PodEvents
+from stromboli.scheduler.placements import EachPod, Placements
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +127,7 @@ class Binder:
         conditions: PodConditions,
         events: PodEvents,
         *,
+        placements: Placements | None = None,
         pre_binder: PreBinder | None = None,
         workers: int = WORKERS,
         batch: int = 1,
@@ -135,6 +137,7 @@ class Binder:
         self._outcomes = outcomes
         self._conditions = conditions
         self._events = events
+        self._placements = placements or EachPod(events)
         self._workers = workers
         self._batch = batch
         self._clock = clock
@@ -216,7 +219,7 @@ class Binder:
         else:
             self._outcomes.took(self._clock.monotonic() - started)
             self._outcomes.bound(bind, order.cycle)
-            self._events.pod(bind.task, "Normal", "Scheduled", f"Successfully assigned {bind.task.key} to {bind.node}")
+            self._placements.bound(bind)
             await _end(pre_binder, bind, bound=True)
 
     async def _make_known(self, bind: Bind, message: str) -> None:

@@ -1,6 +1,6 @@
 """The scheduler's command line: every flag of spec 04 section 1 with its default, and what the environment adds.
 
-``--check-config`` is an addition of ours. The groups that all processes share are inherited.
+``--check-config`` and ``--scheduled-events`` are additions of ours. The groups that all processes share are inherited.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from stromboli.process.options import ClientOptions, LeaderOptions, LoggingOptio
 
 PROGRAM = "stromboli-scheduler"
 DEFAULT_SCHEDULER_NAME = "volcano"
+ON_PODS, ON_POD_GROUPS = SCHEDULED_EVENTS = ("pods", "podgroups")
+"""Who is told of bound pods; see :mod:`stromboli.scheduler.placements`."""
 
 FEATURE_GATES: Mapping[str, bool] = {
     "WorkLoadSupport": True,
@@ -69,6 +71,9 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
     resource_sync_timeout: float = duration("60s", "longest wait for the first lists; 0 does not wait")
     scheduler_sharding_mode: str = text("none", "none, hard or soft")
     scheduler_sharding_name: str = text("volcano", "own NodeShard")
+    scheduled_events: str = text(
+        ON_PODS, "who is told of bound pods: pods, or podgroups (one event for those of a second; Stromboli's own)"
+    )
     leader_elect_resource_name: str = text(DEFAULT_SCHEDULER_NAME, "name of the lease")
 
     @property
@@ -107,6 +112,9 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
         """
         if self.schedule_period < 0:
             raise FlagError(f"--schedule-period is {self.schedule_period}s: it cannot be negative")
+        if self.scheduled_events not in SCHEDULED_EVENTS:
+            expected = " or ".join(SCHEDULED_EVENTS)
+            raise FlagError(f'invalid argument "{self.scheduled_events}" for --scheduled-events: expected {expected}')
         self.check_logging()
         self.check_leadership()
 

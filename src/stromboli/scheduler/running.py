@@ -41,7 +41,8 @@ from stromboli.scheduler.measuring import Measuring
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.node_loads import Loads
 from stromboli.scheduler.node_locking import NodeLocks
-from stromboli.scheduler.options import Environment, Options
+from stromboli.scheduler.options import ON_POD_GROUPS, Environment, Options
+from stromboli.scheduler.placements import ByPodGroup, EachPod, Placements
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.registering import Registry
 from stromboli.scheduler.resyncing import Resync
@@ -102,8 +103,18 @@ class Scheduler:
         self._resync = Resync(client, self, clock=clock)
         volumes = VolumeBinder(client, self.mirror, timeout=self._volume_timeout, clock=clock)
         pre_binders = PreBinders(volumes, DeviceBinder(client), NodeLocks(client, clock=clock))
+        self._placements: Placements = (
+            ByPodGroup(events, self._group_uid, clock) if options.scheduled_events == ON_POD_GROUPS else EachPod(events)
+        )
         self._binder = Binder(
-            client, self, conditions, events, pre_binder=pre_binders, batch=environment.bind_batch, clock=clock
+            client,
+            self,
+            conditions,
+            events,
+            placements=self._placements,
+            pre_binder=pre_binders,
+            batch=environment.bind_batch,
+            clock=clock,
         )
         self._evictor = Evictor(client, self._resync, conditions, events, scheduler_name=options.component)
         self._jobs = JobWriter(
@@ -139,7 +150,7 @@ class Scheduler:
             for part in (
                 *(self._recorder.run, self._binder.run, self._evictor.run, self._resync.run, self._jobs.run),
                 *(self._queues.run, self._gates.run, self._shard_writer.run, self._loads.run),
-                *(self.cache.run, self._policies.follow, self._device_maps.run),
+                *(self.cache.run, self._policies.follow, self._device_maps.run, self._placements.run),
             ):
                 tasks.create_task(part())
             with garbage.left_alone():
@@ -218,6 +229,10 @@ class Scheduler:
     def _versions(self, result: CycleResult) -> dict[str, str]:
         jobs = [self.mirror.jobs.get(update.job_id) for update in result.pod_groups]
         return {job.id: job.pod_group.metadata.resource_version for job in jobs if job is not None and job.pod_group}
+
+    def _group_uid(self, job_id: str) -> str | None:
+        job = self.mirror.jobs.get(job_id)
+        return job.uid if job is not None and job.pod_group is not None else None
 
     async def _pause(self, result: CycleResult) -> None:
         period = self._options.schedule_period
