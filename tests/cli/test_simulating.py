@@ -68,6 +68,16 @@ def test_shares_before_and_after() -> None:
     assert found.rounds[0].use["cpu"] == 1.0
 
 
+def test_a_queue_holds_what_those_below_it_hold() -> None:
+    tree = [queue("root").build(), queue("dept").parent("root").build(), queue("team").parent("dept").build()]
+    circle = [queue("c1").parent("c2").build(), queue("c2").parent("c1").build()]
+    group = pod_group("g").queue("team").members(1).phase("Running").build()
+    running = pod("p").group("g").request(cpu=2).on("n1").build()
+    found = simulate(Snapshot(NOW, (*nodes(), *tree, *circle, group, running)), DEFAULT_POLICY, cycles=1)
+    held = {name: state.allocated.get("cpu", "0") for name, state in found.before.items()}
+    assert held == {"root": "2", "dept": "2", "team": "2", "c1": "0", "c2": "0"}
+
+
 async def test_nothing_private_is_in_a_snapshot(server: FakeApiServer) -> None:
     secret = {
         "metadata": {

@@ -17,6 +17,7 @@ from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core import amounts
+from stromboli.scheduler.core.columns import Floats
 from stromboli.scheduler.core.cycle import Cycle, Setting, run
 from stromboli.scheduler.core.policy import Policy
 from stromboli.scheduler.core.records import Job, Phase
@@ -216,11 +217,23 @@ class Rehearsal:
     def _queues(self, result: CycleResult) -> dict[str, QueueState]:
         shares = {dict(sample.labels).get("queue_name"): sample.value for sample in result.samples
                   if sample.name == "queue_share"}  # fmt: skip
-        columns = self.mirror.columns
+        held = self._held_with_descendants()
         return {
-            name: QueueState(amounts.write(columns.amounts(queue.allocated)), shares.get(name))
-            for name, queue in sorted(self.mirror.queues.items())
+            name: QueueState(amounts.write(self.mirror.columns.amounts(amount)), shares.get(name))
+            for name, amount in sorted(held.items())
         }
+
+    def _held_with_descendants(self) -> dict[str, Floats]:
+        """What each queue holds, those below it included."""
+        queues = self.mirror.queues
+        held = {name: queue.allocated.copy() for name, queue in queues.items()}
+        for queue in queues.values():
+            seen, above = {queue.name}, queue.resource.spec.parent or names.ROOT_QUEUE
+            while above in held and above not in seen:  # a circle of parents has no top
+                held[above] += queue.allocated
+                seen.add(above)
+                above = queues[above].resource.spec.parent or names.ROOT_QUEUE
+        return held
 
     def _use(self) -> dict[str, float]:
         nodes, columns = self.mirror.nodes, self.mirror.columns
