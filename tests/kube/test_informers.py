@@ -609,6 +609,6 @@ def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
     for version in ("abc", "abd", "abb"):
         obj = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": version}}
         tell(informer, ("MODIFIED", obj))
-        stored = informer.store.entry(("ns", "a"))
-        assert stored and stored.identity.resource_version == version
+        stored = informer.store.identity(("ns", "a"))
+        assert stored and stored.resource_version == version
         assert informer._position.resource_version == version

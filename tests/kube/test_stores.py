@@ -97,10 +97,7 @@ class TestPackedStore:
         assert store.list() == store.list("ns") == list(store) == [want]
         assert store.by_index("phase", "Running") == (want,)
         assert store.keys_by_index("phase", "Running") == (("ns", "a"),)
-        entry = store.entry(("ns", "a"))
-        assert entry is not None
-        assert entry.obj == want
-        assert store.identity(("ns", "a")) == entry.identity == identity("a")
+        assert store.identity(("ns", "a")) == identity("a")
 
     def test_what_a_reader_does_to_its_copy_is_its_own_affair(self, store: PackedStore) -> None:
         taken = store.get(("ns", "a"))
@@ -115,7 +112,7 @@ class TestPackedStore:
         removed = store.remove(("ns", "a"))
         assert removed is not None
         assert removed.obj == {"status": {"phase": "Completed"}}
-        for ask in (store.get, store.entry, store.identity):
+        for ask in (store.get, store.identity):
             assert ask(("ns", "a")) is None
         assert store.keys_by_index("phase", "Completed") == ()
 

@@ -103,10 +103,6 @@ class Store(Generic[T]):
         found = self._kept.get(key)
         return self.give(found[1]) if found else None
 
-    def entry(self, key: Key) -> Entry[T] | None:
-        """The object with its identity, or ``None``."""
-        return self._entry(self._kept.get(key))
-
     def identity(self, key: Key) -> Identity | None:
         """The identity of the object of that ``(namespace, name)``, or ``None``."""
         found = self._kept.get(key)

@@ -21,7 +21,7 @@ from stromboli.kube.json import JsonObject
 from stromboli.scheduler.conditions import PodConditions
 from stromboli.scheduler.core.results import Bind, TaskRef
 from stromboli.scheduler.eventing import PodEvents
-from stromboli.scheduler.placements import EachPod, Placements
+from stromboli.scheduler.placements import Placements
 
 log = logging.getLogger(__name__)
 
@@ -126,8 +126,8 @@ class Binder:
         outcomes: BindOutcomes,
         conditions: PodConditions,
         events: PodEvents,
+        placements: Placements,
         *,
-        placements: Placements | None = None,
         pre_binder: PreBinder | None = None,
         workers: int = WORKERS,
         batch: int = 1,
@@ -137,7 +137,7 @@ class Binder:
         self._outcomes = outcomes
         self._conditions = conditions
         self._events = events
-        self._placements = placements or EachPod(events)
+        self._placements = placements
         self._workers = workers
         self._batch = batch
         self._clock = clock

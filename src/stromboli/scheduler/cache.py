@@ -18,7 +18,7 @@ from stromboli.api.kinds import Kind
 from stromboli.kube.client import Client
 from stromboli.kube.errors import NotFound, NotSynced
 from stromboli.kube.informers import Informer, Observer, wait_all_synced
-from stromboli.kube.stores import Store
+from stromboli.kube.stores import Identity, Key, Store
 from stromboli.scheduler.accepting import Acceptance
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.feeding import Feed
@@ -154,16 +154,18 @@ class Cache:
 
     def uid_of(self, kind: Kind, namespace: str, name: str) -> str:
         """UID of an object that the API server is known to have; empty for others."""
+        known = self._identity(kind, (namespace, name))
+        return known.uid if known is not None else ""
+
+    def _identity(self, kind: Kind, key: Key) -> Identity | None:
         informer = self._informers.get(kind)
-        entry = informer.store.entry((namespace, name)) if informer else None
-        return entry.identity.uid if entry is not None else ""
+        return informer.store.identity(key) if informer else None
 
     def apply_fetched(self, kind: Kind, obj: core.Object) -> None:
         """Give the mirror an object that came as an answer, unless the watch has shown a later version of it."""
-        informer = self._informers.get(kind)
-        entry = informer.store.entry(obj.key) if informer else None
-        if entry is not None and entry.identity.uid == obj.uid:
-            shown, fetched = entry.identity.resource_version, obj.metadata.resource_version
+        known = self._identity(kind, obj.key)
+        if known is not None and known.uid == obj.uid:
+            shown, fetched = known.resource_version, obj.metadata.resource_version
             if shown.isdecimal() and fetched.isdecimal() and int(shown) > int(fetched):
                 return
         source = next((source for source in self._sources if source.kind == kind), None)

@@ -111,7 +111,7 @@ class Scheduler:
             self,
             conditions,
             events,
-            placements=self._placements,
+            self._placements,
             pre_binder=pre_binders,
             batch=environment.bind_batch,
             clock=clock,
