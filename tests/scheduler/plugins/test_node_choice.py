@@ -13,7 +13,7 @@ from stromboli.scheduler.plugins.resource_strategy_fit import Strategies, Strate
 from stromboli.scheduler.plugins.tdm import BadWindow, Window, disruptions
 from stromboli.testing.builders import Amount, NodeBuilder, node, pod, pod_group, queue
 from tests.scheduler.core.worlds import NOW
-from tests.scheduler.plugins.sessions import Session, option
+from tests.scheduler.plugins.sessions import Session, allowed_rows, option
 
 GROUPED = [node(f"n{at}").label(**{names.NODE_GROUP_NAME: f"group{at}"}) for at in (1, 2, 3, 4)] + [node("n5")]
 
@@ -187,6 +187,30 @@ def test_revocable_nodes_take_only_revocable_tasks_and_only_in_their_window() ->
     }
     assert opened.scores("may", "open", "plain") == {"open": 100.0, "plain": 0.0}
     assert opened.scores("not", "plain") == {"plain": 0.0}
+
+
+def test_any_number_of_zones_has_its_own_reasons() -> None:
+    (window,) = closed_zone().values()
+    hundreds = {f"z{at}": (ALWAYS["tdm.revocable-zone.rz1"], window, None)[at % 3] for at in range(600)}
+    arguments = {f"tdm.revocable-zone.{zone}": written for zone, written in hundreds.items() if written}
+    nodes = [node(f"in-{zone}").label(**{names.REVOCABLE_ZONE: zone}) for zone in hundreds]
+    opened = Session(
+        [queue().build(), pod_group("g").build(), *(one.offer(cpu=8).build() for one in [node("plain"), *nodes])],
+        [pod("may").group("g").annotate(**{names.REVOCABLE_ZONE: "*"}).build(), pod("not").group("g").build()],
+        plugins=[option("tdm", arguments)],
+    )
+    closed = {
+        f"in-z{at}": [f"current time beyond revocable zone z{at}:{window}"]
+        if at % 3 == 1
+        else [f"revocable zone z{at} not support"]
+        for at in range(600)
+        if at % 3
+    }
+    open_ = {f"in-z{at}": ["not allow to dispatch to revocable node"] for at in range(0, 600, 3)}
+    assert opened.refusals("may") == closed
+    assert opened.refusals("not") == closed | open_
+    assert allowed_rows(opened, "may") == {"plain", *open_}
+    assert opened.scores("may", "plain", "in-z597") == {"plain": 0.0, "in-z597": 100.0}
 
 
 BUDGETS = {

@@ -43,6 +43,8 @@ PERIOD = "tdm.evict.period"
 DEFAULT_PERIOD = 60.0
 NOT_REVOCABLE = Reason("not allow to dispatch to revocable node", Code.UNRESOLVABLE)
 SCORE = 100.0
+ZONES_PER_FILTER = 254
+"""Refusals are bytes: 0 is none, and one is for nodes of open zones."""
 _LAST_PASS = "tdm.last-eviction-pass"
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
@@ -130,9 +132,9 @@ class TimeDivision(Plugin):
         self._view = view
         self._zones = {zone.name: zone for zone in _zones(self.arguments, view.now)}
         self._codes, self._by_name = node_facts.of(view).labels.column(names.REVOCABLE_ZONE)
-        self._reasons = [NOT_REVOCABLE, *(Reason(self._refusal(name), Code.UNRESOLVABLE) for name in self._by_name)]
+        self._refusals = [self._refusal(name) for name in self._by_name]
         return Hooks(
-            filters=[Filter("revocable zone", self._reasons, self._refuse, scope=Scope.TASK, reach=Reach.NODE)],
+            filters=[self._filter(first) for first in range(0, len(self._refusals), ZONES_PER_FILTER)],
             scores=[Score("tdm", self._rate, scope=Scope.TASK, reach=Reach.NODE)],
             job_order=Order(key=_first_the_steady, depends=Depends.NOTHING),
             job_pipelined=lambda job: Vote.PERMIT if job.is_pipelined else Vote.REJECT,
@@ -147,17 +149,25 @@ class TimeDivision(Plugin):
 
     # Nodes
 
-    def _refuse(self, task: Task, rows: Rows) -> Refusals | None:
-        if not self._by_name:
-            return None
-        open_zone = 0 if task.revocable_zone else 1
-        by_zone = [at if reason.text else open_zone for at, reason in enumerate(self._reasons[1:], start=2)]
-        return np.array([*by_zone, 0], dtype=np.uint8)[self._codes[rows]]
+    def _filter(self, first: int) -> Filter:
+        """About the nodes of as many zones as have room, each with its own reason, in the byte of a refusal."""
+        refusals = self._refusals[first : first + ZONES_PER_FILTER]
+        reasons = [NOT_REVOCABLE, *(Reason(refusal, Code.UNRESOLVABLE) for refusal in refusals)]
+
+        def refuse(task: Task, rows: Rows) -> Refusals:
+            open_zone = 0 if task.revocable_zone else 1
+            by_zone = np.zeros(len(self._refusals) + 1, dtype=np.uint8)  # the last is for nodes without a zone
+            by_zone[first : first + len(refusals)] = [
+                at if refusal else open_zone for at, refusal in enumerate(refusals, start=2)
+            ]
+            return by_zone[self._codes[rows]]
+
+        return Filter("revocable zone", reasons, refuse, scope=Scope.TASK, reach=Reach.NODE)
 
     def _rate(self, task: Task, rows: Rows) -> Floats | None:
         if not task.revocable_zone or not self._by_name:
             return None
-        by_zone = [0.0 if reason.text else SCORE for reason in self._reasons[1:]]
+        by_zone = [0.0 if refusal else SCORE for refusal in self._refusals]
         return np.array([*by_zone, 0.0])[self._codes[rows]]
 
     # Victims
