@@ -61,6 +61,13 @@ CASES: dict[str, tuple[str, list[str]]] = {
         policy("enqueue, allocate, reclaim", "gang conformance", "predicates") + "\ntiersAgreeOnVictims: 1",
         ["error: tiersAgreeOnVictims: expected true or false, got 1"],
     ),
+    "budgets that evict": (
+        policy("enqueue, allocate, shuffle", "gang conformance predicates pdb rescheduling"),
+        [
+            "warning: shuffle: pdb spares nobody there but adds, whenever its tier is asked, every Running pod that no "
+            "budget keeps to the victims; set enabledVictim: false for pdb (preempt and reclaim keep to budgets all "
+        ],
+    ),
     "gangs have a say that no switch takes away": (
         policy("enqueue, allocate, gangreclaim", "gang conformance", "predicates").replace(
             "{name: gang}, {name: conformance}",

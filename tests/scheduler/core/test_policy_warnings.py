@@ -38,6 +38,18 @@ CASES: dict[str, tuple[Policy, list[str]]] = {
     "all in one tier": (Policy(("reclaim", "gangreclaim"), (USUAL[0] + USUAL[1],)), []),
     "the first tier is silenced": (Policy(("reclaim",), (DEAF, USUAL[1])), []),
     "tiers that agree": (Policy(("reclaim", "gangreclaim"), USUAL, tiers_agree_on_victims=True), []),
+    "budgets with shuffle": (
+        Policy(("allocate", "shuffle"), (tier("gang"), tier("pdb", "rescheduling"))),
+        [
+            "shuffle: pdb spares nobody there but adds, whenever its tier is asked, every Running pod that no budget keeps"
+        ],
+    ),
+    "budgets that name nobody for shuffle": (
+        Policy(("shuffle",), (tier("rescheduling", option("pdb", victim=False)),)),
+        [],
+    ),
+    "budgets without shuffle": (Policy(("preempt",), (tier("gang", "pdb"),)), []),
+    "shuffle without budgets": (Policy(("shuffle",), (tier("gang", "rescheduling", "tdm"),)), []),
     "plugins that are not known": (Policy(("reclaim",), (tier("conformity"), USUAL[1])), []),
 }
 

@@ -213,8 +213,8 @@ def _nobody_to_ask(policy: Policy, tiers: Tiers) -> Iterator[Finding]:
             )
 
 
-def _tiers_that_are_not_heard(policy: Policy, tiers: Tiers) -> Iterator[Finding]:
-    for warning in policy_warnings.unheard(policy, Combination(tiers, [])):
+def _as_at_start(policy: Policy, tiers: Tiers) -> Iterator[Finding]:
+    for warning in policy_warnings.about(policy, Combination(tiers, [])):
         yield Finding(Severity.WARNING, warning)
 
 
@@ -266,7 +266,7 @@ def _plugins(policy: Policy, tiers: Tiers) -> Iterator[Finding]:
 
 RULES: Sequence[Callable[[Policy, Tiers], Iterator[Finding]]] = (
     _nobody_to_ask,
-    _tiers_that_are_not_heard,
+    _as_at_start,
     _admission,
     _order_of_actions,
     _plugins,

@@ -263,6 +263,15 @@ class Combination:
         """Names of the plugins that are heard at one of ``EVICTABLE_POINTS``, tier by tier."""
         return [[member.option.name for member in tier] for tier in self._speakers(point, EVICTABLE_POINTS[point])]
 
+    def victim_namers(self) -> list[str]:
+        """Names of the plugins that are heard when victims are asked for without anybody to evict them for."""
+        return [
+            member.option.name
+            for tier in self._speakers("victim_tasks", "victim")
+            for member in tier
+            if member.hooks.victim_tasks
+        ]
+
     def unified_evictable(self, context: EvictionContext, candidates: Sequence[Task]) -> list[Task]:
         """Which candidates may be evicted for a whole gang."""
         return self._victims("unified_evictable", context, candidates)

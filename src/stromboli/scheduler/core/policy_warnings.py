@@ -22,11 +22,19 @@ POINTS_ASKED: Mapping[str, str] = {
 }
 """Action to the point at which it asks who may be evicted, one of ``combining.EVICTABLE_POINTS``."""
 
+SHUFFLE, BUDGETS = "shuffle", "pdb"
+
 
 def warnings(policy: Policy, plugins: Mapping[str, type[Plugin]]) -> list[str]:
     """One line each, naming what to change. A plugin that is not known or cannot be opened is taken to be silent."""
     cycle = Cycle(Mirror(), policy, 0.0, session_id="warnings", plugins=plugins, actions={})
-    return list(unheard(policy, cycle.combination))
+    return list(about(policy, cycle.combination))
+
+
+def about(policy: Policy, combination: Combination) -> Iterator[str]:
+    """All that is said here of a policy, given its opened plugins."""
+    yield from unheard(policy, combination)
+    yield from unsparing(policy, combination)
 
 
 def unheard(policy: Policy, combination: Combination) -> Iterator[str]:
@@ -45,3 +53,17 @@ def unheard(policy: Policy, combination: Combination) -> Iterator[str]:
                 f"({', '.join(heard)}) allows none; put them into the same tier, or set {TIERS_AGREE}: true, "
                 "so that all must agree"
             )
+
+
+def unsparing(policy: Policy, combination: Combination) -> Iterator[str]:
+    """Budgets that are meant to protect and evict instead.
+
+    What plugins name for shuffle is added up (spec 04 section 27.1), and pdb names whom it would let go (spec 06
+    section 21).
+    """
+    if SHUFFLE in policy.actions and BUDGETS in combination.victim_namers():
+        yield (
+            f"{SHUFFLE}: {BUDGETS} spares nobody there but adds, whenever its tier is asked, every Running pod that no "
+            f"budget keeps to the victims; set enabledVictim: false for {BUDGETS} (preempt and reclaim keep to budgets "
+            f"all the same, {SHUFFLE} never does), or leave {SHUFFLE} out"
+        )
