@@ -40,9 +40,7 @@ CASES: dict[str, tuple[Policy, list[str]]] = {
     "tiers that agree": (Policy(("reclaim", "gangreclaim"), USUAL, tiers_agree_on_victims=True), []),
     "budgets with shuffle": (
         Policy(("allocate", "shuffle"), (tier("gang"), tier("pdb", "rescheduling"))),
-        [
-            "shuffle: pdb spares nobody there but adds, whenever its tier is asked, every Running pod that no budget keeps"
-        ],
+        ["shuffle: pdb spares nobody there but adds, whenever its tier is asked, every Running pod that no"],
     ),
     "budgets that name nobody for shuffle": (
         Policy(("shuffle",), (tier("rescheduling", option("pdb", victim=False)),)),
