@@ -162,12 +162,17 @@ class Cache:
         return informer.store.identity(key) if informer else None
 
     def apply_fetched(self, kind: Kind, obj: core.Object) -> None:
-        """Give the mirror an object that came as an answer, unless the watch has shown a later version of it."""
+        """Give the mirror an object that came as an answer, unless the watch has shown a later version of it.
+
+        The mirror learns of objects by watching alone, so what the watch does not know (any more) is gone: an answer
+        that arrives after its object's end must not bring it back, nor take the place of a successor of the same name.
+        """
         known = self._identity(kind, obj.key)
-        if known is not None and known.uid == obj.uid:
-            shown, fetched = known.resource_version, obj.metadata.resource_version
-            if shown.isdecimal() and fetched.isdecimal() and int(shown) > int(fetched):
-                return
+        if known is None or known.uid != obj.uid:
+            return
+        shown, fetched = known.resource_version, obj.metadata.resource_version
+        if shown.isdecimal() and fetched.isdecimal() and int(shown) > int(fetched):
+            return
         source = next((source for source in self._sources if source.kind == kind), None)
         if source is not None:
             source.apply(obj)

@@ -88,3 +88,34 @@ async def test_answer_that_the_watch_has_overtaken_is_not_taken(stage: Stage) ->
     assert status() == "Succeeded"
     scheduler.cache.apply_fetched(kinds.PODS, core.from_builtins(core.Pod, stage.pod("job-0")))
     assert status() == "Succeeded"
+
+
+async def test_answer_about_an_object_that_is_gone_does_not_bring_it_back(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 1))
+    scheduler = await stage.start()
+    await stage.until(lambda: stage.bound("job") == 1)
+    answers = {
+        kinds.POD_GROUPS: core.from_builtins(core.PodGroup, stage.server.get(kinds.POD_GROUPS, "job", "ns")),
+        kinds.PODS: core.from_builtins(core.Pod, stage.pod("job-0")),
+    }
+    stage.server.remove(kinds.PODS, "job-0", "ns")
+    stage.server.remove(kinds.POD_GROUPS, "job", "ns")
+    await stage.until(lambda: not scheduler.mirror.jobs and not scheduler.mirror.tasks, "an empty mirror")
+    for kind, answer in answers.items():
+        scheduler.cache.apply_fetched(kind, answer)
+    assert not scheduler.mirror.jobs
+    assert not scheduler.mirror.tasks
+
+
+async def test_answer_about_an_object_does_not_take_the_place_of_its_successor(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 1))
+    scheduler = await stage.start()
+    await stage.until(lambda: stage.bound("job") == 1)
+    old = core.from_builtins(core.PodGroup, stage.server.get(kinds.POD_GROUPS, "job", "ns"))
+    wire = stage.server.get(kinds.POD_GROUPS, "job", "ns")
+    stage.server.remove(kinds.POD_GROUPS, "job", "ns")
+    metadata = {**wire["metadata"], "uid": "another"}
+    stage.server.put(kinds.POD_GROUPS, {**wire, "metadata": metadata, "status": {"phase": "Pending"}})
+    await stage.until(lambda: scheduler.mirror.jobs["ns/job"].uid == "another", "the successor")
+    scheduler.cache.apply_fetched(kinds.POD_GROUPS, old)
+    assert scheduler.mirror.jobs["ns/job"].uid == "another"
