@@ -101,6 +101,13 @@ class _Gang:
         return names[: self._domains]
 
     def _search(self, name: str) -> _Planned | None:
+        """The first plan that works in a domain, bundles being added up in their order.
+
+        The last bundle goes as it is, even where a part of it would make room enough: bundles, not tasks, are what is
+        added up (spec 05 section 13.5), and sessions recorded from the original hold a safe bundle to it, three surplus
+        tasks going for a gang that needs one of them. Nor is there a part of a whole bundle worth keeping: its gang is
+        broken by the first task that goes. What may be kept is chosen before, by plugins that shrink safe bundles.
+        """
         where = domain(self._cycle, name)
         if where.is_empty:
             return None
