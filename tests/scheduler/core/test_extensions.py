@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stromboli.api import core
 from stromboli.scheduler.core.extensions import BindExtension, NodeLock, merged
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.plugin import Filter, Hooks, Plugin, Scope
@@ -67,7 +68,7 @@ def test_resources_that_a_plugin_accounts_for_weigh_nothing_from_its_first_cycle
     audit(mirror)
 
 
-def test_pods_are_told_apart_from_the_cycle_after_it_was_asked_for() -> None:
+def test_pods_are_told_apart_as_soon_as_plugins_are_open() -> None:
     mirror = world(
         queue().build(),
         pod_group("j").build(),
@@ -81,9 +82,30 @@ def test_pods_are_told_apart_from_the_cycle_after_it_was_asked_for() -> None:
 
     assert shapes() == 1
     open_cycle(mirror, policy("test"), plugins={"test": plugin_of(hooks)}).close()
-    assert shapes() == 1, "nothing changes under a cycle"
-    open_cycle(mirror, policy("test"), plugins={"test": plugin_of(hooks)})
     assert shapes() == 4
+    known = [task.shape for task in mirror.tasks.values()]
+    open_cycle(mirror, policy("test"), plugins={"test": plugin_of(hooks)}).close()
+    assert [task.shape for task in mirror.tasks.values()] == known, "nothing is made anew that has not changed"
+    audit(mirror)
+
+
+def test_affinity_follows_shapes_that_are_made_anew_after_its_plugin_has_opened() -> None:
+    selector = core.LabelSelector(match_labels={"app": "x"})
+    term = core.PodAffinityTerm(topology_key="zone", label_selector=selector)
+    apart = core.PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    mirror = world(
+        queue().build(),
+        pod_group("j").members(1).build(),
+        *(node(name).offer(cpu=4).label(zone=name).build() for name in ("n1", "n2")),
+        pod("there").group("j").label(tier="1").affine(core.Affinity(pod_anti_affinity=apart)).on("n1").build(),
+        pod("new").group("j").label(app="x", tier="2").request(cpu=1).build(),
+    )
+    tiers = policy("gang", "predicates", "test")
+    cycle = open_cycle(mirror, tiers, plugins={"test": plugin_of(Hooks(shape_labels=frozenset({"tier"})))})
+    assert list(cycle.view.affine_shapes) == [mirror.tasks["ns/there"].shape]
+    for action in tiers.actions:
+        cycle.execute(action)
+    assert binds(cycle.close()) == {"new": "n2"}
 
 
 class Picky(Plugin):

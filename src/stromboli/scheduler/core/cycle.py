@@ -96,6 +96,7 @@ class Cycle:
         self.combination = Combination(
             members, mirror.ledger.changes, tiers_agree=policy.tiers_agree_on_victims, takings=self._takings
         )
+        # From here on shapes are final: nothing has been asked about any, and nothing is remembered by shape.
         mirror.tell_apart(self.combination.united("shape_labels"), self.combination.united("shape_annotations"))
         mirror.ignore(self.combination.united("own_resources"))
         self.journal = Journal(mirror.ledger, self.combination.books)

@@ -218,8 +218,10 @@ class Mirror:
             if node.resource is not None:
                 self._set_capacity(node, self._allocatable(node.resource))
 
-    def _refresh_shapes(self) -> None:
+    def _renew_shapes(self) -> None:
         """Gives all tasks shapes of the present epoch. They weigh the same: only labels and annotations differ."""
+        if self._shape_epoch == self.shapes.epoch:
+            return
         for task in self.tasks.values():
             task.shape = self.shapes.again(task.shape, task.labels, task.annotations)
         self._forget_unused_shapes()
@@ -507,9 +509,13 @@ class Mirror:
     # What plugins ask for
 
     def tell_apart(self, labels: frozenset[str], annotations: frozenset[str]) -> None:
-        """Pods that differ in these labels or annotations get different shapes from the next cycle on."""
+        """Pods that differ in these labels or annotations get different shapes from now on.
+
+        Asked for when plugins have opened and nobody has been asked about a shape yet.
+        """
         self.shapes.select_on(labels)
         self.shapes.read_annotations(annotations)
+        self._renew_shapes()
 
     def ignore(self, resources: frozenset[str]) -> None:
         """Somebody else accounts for these resources: they weigh nothing any more, here and in objects to come."""
@@ -529,9 +535,8 @@ class Mirror:
     def prepare(self) -> None:
         """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch and with their volumes."""
         self._reweigh()
-        if self._shape_epoch != self.shapes.epoch:
-            self._refresh_shapes()
-        elif len(self.shapes) > self._shapes_kept:
+        self._renew_shapes()
+        if len(self.shapes) > self._shapes_kept:
             self._forget_unused_shapes()
         dead = self.nodes.count - int(self.nodes.live.sum())
         if dead > max(_DEAD_ROWS_KEPT, self.nodes.count // 16) or len(self.nodes.log) > 1_000_000:

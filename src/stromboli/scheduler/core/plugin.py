@@ -234,7 +234,8 @@ class Hooks:
     bind_extension: Callable[[Task, Node], BindExtension | None] | None = None
     """What goes along with the bind of a task that the cycle has committed; asked when the cycle hands over."""
 
-    # What the mirror should know from now on; shapes tell pods apart by new keys from the next cycle on.
+    # What the mirror should know from now on. Shapes tell pods apart by these keys as soon as all plugins are open, so
+    # shapes that tasks have while a plugin opens are nothing to be remembered.
     shape_labels: frozenset[str] = frozenset()
     """Pod labels that node-side hooks read."""
     shape_annotations: frozenset[str] = frozenset()

@@ -2,12 +2,12 @@
 
 Labels enter a shape only under keys that somebody's affinity or spreading selects on, annotations only under keys that
 a plugin asked for; otherwise every pod with an index label would be a shape of its own. When such a key is new, shapes
-are made anew: ``epoch`` moves and tasks get their shape again when a cycle next looks at them.
+are made anew: ``epoch`` moves and tasks get their shape again before a cycle next looks at them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -82,11 +82,12 @@ class Shapes:
         """Forgets shapes that no task has."""
         kept = {shape.index for shape in used}
         self._by_content = {key: shape for key, shape in self._by_content.items() if shape.index in kept}
-        self._affine = {index: shape for index, shape in self._affine.items() if index in kept}
+        for index in [index for index in self._affine if index not in kept]:
+            del self._affine[index]
 
-    def affine(self) -> list[Shape]:
-        """Shapes whose pods have inter-pod affinity or anti-affinity."""
-        return list(self._affine.values())
+    def affine(self) -> Collection[Shape]:
+        """Shapes whose pods have inter-pod affinity or anti-affinity, now and whenever one looks again."""
+        return self._affine.values()
 
     def select_on(self, keys: Iterable[str]) -> None:
         """Labels under these keys become part of shapes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -124,8 +124,9 @@ class View:
     total: Floats
     """Sum of allocatable over all nodes."""
     hyper_nodes: HyperNodeView
-    affine_shapes: Sequence[Shape]
-    """Shapes whose pods have inter-pod affinity or anti-affinity; only these can make one pod matter to another."""
+    affine_shapes: Collection[Shape]
+    """Shapes whose pods have inter-pod affinity or anti-affinity; only these can make one pod matter to another. As
+    long as plugins open these may become others, as the shapes of tasks may: to be looked at, not copied."""
     objects: ClusterObjects
     """Everything else the mirror knows by kind: volumes, claims, services, namespaces, quotas, NUMA layouts, ..."""
     shard: frozenset[str] | None = None

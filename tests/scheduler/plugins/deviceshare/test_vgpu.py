@@ -272,8 +272,7 @@ def test_a_rule_holds_among_pods_of_one_cycle() -> None:
     assert found == {"p0": "GPU-1,NVIDIA,10,0:", "p1": "GPU-0,NVIDIA,10,0:"}
 
 
-def test_the_placement_itself_tells_pods_apart_that_the_first_cycle_takes_for_alike() -> None:
-    """Labels of rules split shapes from the second cycle on."""
+def test_pods_of_a_rule_and_others_that_ask_for_the_same_are_told_apart_from_the_first_cycle_on() -> None:
     first = member("first", **{names.VGPU_IDS: "GPU-0,NVIDIA,10,0:"}).label(app="training").on("n1")
     mirror = cluster(
         gpu_node("n1", TWO[0]),
@@ -281,9 +280,9 @@ def test_the_placement_itself_tells_pods_apart_that_the_first_cycle_takes_for_al
         asking(member("a"), slice_of(1, 10)),
         asking(member("b").label(app="training"), slice_of(1, 10)),
     )
+    assert opened(mirror, VGPUEnable=True, GPUExclusiveRules=RULES).refusals("b") == {"n1": REFUSED}
     assert placed(mirror, GPUExclusiveRules=RULES) == {"a": "GPU-0,NVIDIA,10,0:"}
     audit(mirror)
-    assert opened(mirror, VGPUEnable=True, GPUExclusiveRules=RULES).refusals("b") == {"n1": REFUSED}
 
 
 def test_a_card_is_free_again_when_its_pod_is_gone() -> None:

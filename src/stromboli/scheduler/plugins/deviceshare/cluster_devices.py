@@ -8,9 +8,8 @@ long as the Node object does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from stromboli.api import core
 from stromboli.scheduler.core.records import Node, Task
@@ -20,8 +19,6 @@ from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, Do
 from stromboli.scheduler.plugins.deviceshare.settings import Settings
 
 MEMORY = "deviceshare-devices"
-Kind: TypeAlias = tuple[int, tuple[str | None, ...]]
-"""A shape, and the labels that it does not tell apart yet."""
 _UNCOUNTED = (TaskStatus.RELEASING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
 """Statuses of tasks that hold nothing, or what this cycle has counted when it placed them."""
 
@@ -42,7 +39,8 @@ class OnNode:
     devices: Devices
     held: dict[str, _Held] = field(default_factory=dict)
     """By pod UID."""
-    outcomes: dict[tuple[Kind, str], Choice | DoesNotFit] = field(default_factory=dict)
+    outcomes: dict[tuple[int, str], Choice | DoesNotFit] = field(default_factory=dict)
+    """By shape, and by group where that matters."""
 
     def hold(self, task: Task, holding: Holding) -> None:
         """The pod holds this."""
@@ -70,9 +68,9 @@ class OnNode:
         for task, held in counted.values():
             self.hold(task, held.holding)
 
-    def outcome(self, task: Task, kind: Kind, group: str) -> Choice | DoesNotFit:
-        """What the devices say to the pod, and to all of its kind in its group."""
-        key = (kind, group)
+    def outcome(self, task: Task, group: str) -> Choice | DoesNotFit:
+        """What the devices say to the pod, and to all that look like it in its group."""
+        key = (task.shape.index, group)
         outcome = self.outcomes.get(key)
         if outcome is None:
             try:
@@ -112,14 +110,13 @@ class ClusterDevices:
         for key in [key for key in self._kept if key[1] not in view.nodes_by_name]:
             del self._kept[key]
         self._now: dict[tuple[str, str], OnNode | None] = {}
-        self.kind_of: Callable[[Task], Kind] = lambda task: (task.shape.index, ())
 
     def outcome(self, family: Family, node: Node, task: Task) -> Choice | DoesNotFit | None:
         """What the node's devices say to the pod; None when it has none of the family."""
         found = self._of(family, node)
         if found is None:
             return None
-        return found.outcome(task, self.kind_of(task), task.job_id if family.depends_on_group(task) else "")
+        return found.outcome(task, task.job_id if family.depends_on_group(task) else "")
 
     def choose(self, family: Family, node: Node, task: Task) -> Choice | None:
         """Chooses for this pod and counts what it gets. Raises DoesNotFit."""

@@ -23,7 +23,7 @@ from stromboli.scheduler.plugins.deviceshare import (
     vgpu,
     vgpu_metrics,
 )
-from stromboli.scheduler.plugins.deviceshare.cluster_devices import ClusterDevices, Kind
+from stromboli.scheduler.plugins.deviceshare.cluster_devices import ClusterDevices
 from stromboli.scheduler.plugins.deviceshare.families import Choice, DoesNotFit, Family
 from stromboli.scheduler.plugins.deviceshare.gpushare import GpuShareFamily
 from stromboli.scheduler.plugins.deviceshare.hami import HamiFamily
@@ -42,8 +42,6 @@ T = TypeVar("T")
 MOST_REASONS = 200
 """Refusals are bytes; beyond so many different ones a family's generic reason stands for the rest."""
 _NEW = (TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
-LABELS = "deviceshare-labels"
-"""In the memory between cycles: the labels by which shapes tell pods apart."""
 
 
 class DeviceShare(Plugin):
@@ -62,9 +60,8 @@ class DeviceShare(Plugin):
             return Hooks()
         self._cluster = ClusterDevices(view, self._settings)
         self._chosen: dict[str, dict[str, Choice]] = {}
-        self._wanted: dict[Kind, tuple[Family, ...]] = {}
+        self._wanted: dict[int, tuple[Family, ...]] = {}
         self._reasons = _Reasons()
-        self._read_labels()
         self._measure()
         return Hooks(
             filters=self._filters(),
@@ -73,7 +70,7 @@ class DeviceShare(Plugin):
             on_deallocate=self._removed,
             bind_extension=self._extension,
             held_otherwise=self._held_otherwise if self._settings.vgpu else None,
-            shape_labels=self._labels,
+            shape_labels=self._labels(),
             shape_annotations=frozenset().union(*(family.pod_annotations for family in self._hami())),
             own_resources=frozenset(family.resources.memory for family in self._hami() if family.resources.memory),
         )
@@ -81,33 +78,15 @@ class DeviceShare(Plugin):
     def _hami(self) -> list[HamiFamily]:
         return [family for family in self._families if isinstance(family, HamiFamily)]
 
-    def _read_labels(self) -> None:
-        """Labels that decide about nodes: shapes tell pods apart by them from the cycle after this on."""
-        self._labels = frozenset(mindcluster.LABELS if self._settings.mindcluster else ()).union(*self._settings.rules)
-        told = self._view.memory.get(LABELS, frozenset())
-        self._told_apart = isinstance(told, frozenset) and self._labels <= told
-        self._view.memory[LABELS] = self._labels
-        self._cluster.kind_of = self._kind
-
-    def _kind(self, task: Task) -> Kind:
-        """Pods of a kind get the same answers."""
-        if self._told_apart:
-            return task.shape.index, ()
-        return task.shape.index, tuple(task.labels.get(label) for label in sorted(self._labels))
+    def _labels(self) -> frozenset[str]:
+        """Labels that decide about nodes."""
+        return frozenset(mindcluster.LABELS if self._settings.mindcluster else ()).union(*self._settings.rules)
 
     def _filters(self) -> list[Filter]:
-        reasons = self._reasons.listed
-        if not self._told_apart:
-            return [Filter("devices", reasons, self._refuse, scope=Scope.TASK, concerns=_may_ask)]
+        reasons, by_shape, by_job = self._reasons.listed, self._by_shape, self._by_job
         return [
-            Filter("devices", reasons, only(self._by_shape, self._refuse), concerns=self._by_shape),
-            Filter(
-                "devices of a group",
-                reasons,
-                only(self._by_job, self._refuse),
-                scope=Scope.JOB,
-                concerns=self._by_job,
-            ),
+            Filter("devices", reasons, only(by_shape, self._refuse), concerns=by_shape),
+            Filter("devices of a group", reasons, only(by_job, self._refuse), scope=Scope.JOB, concerns=by_job),
         ]
 
     def _scores(self) -> list[Score]:
@@ -117,18 +96,8 @@ class DeviceShare(Plugin):
             Score("devices", only(self._by_shape, self._rate), concerns=self._by_shape),
             Score("devices of a group", only(self._by_job, self._rate), scope=Scope.JOB, concerns=self._by_job),
         ]
-        if not self._told_apart:
-            scores = [Score("devices", self._rate, scope=Scope.TASK, concerns=_may_ask)]
         if self._chips is not None:
-            scores.append(
-                Score(
-                    "chips",
-                    self._rate_chips,
-                    normalise=self._fullest_first,
-                    scope=Scope.SHAPE if self._told_apart else Scope.TASK,
-                    concerns=self._asks_chips if self._told_apart else _may_ask,
-                )
-            )
+            scores.append(Score("chips", self._rate_chips, normalise=self._fullest_first, concerns=self._asks_chips))
         return scores
 
     @property
@@ -148,10 +117,9 @@ class DeviceShare(Plugin):
 
     def _asked_by(self, task: Task) -> tuple[Family, ...]:
         """Families that the pod asks, in the order in which they are asked."""
-        kind = self._kind(task)
-        asked = self._wanted.get(kind)
+        asked = self._wanted.get(task.shape.index)
         if asked is None:
-            asked = self._wanted[kind] = tuple(family for family in self._families if family.asks(task))
+            asked = self._wanted[task.shape.index] = tuple(family for family in self._families if family.asks(task))
         return asked
 
     def _by_job(self, task: Task) -> bool:
@@ -284,11 +252,6 @@ def families(view: View, settings: Settings) -> list[Family]:
     if settings.hami:
         found.extend(HamiFamily(settings, kind) for kind in configuration.of(view, settings).vnpus.configs)
     return found
-
-
-def _may_ask(task: Task) -> bool:
-    """Whether the pod has a limit of something that may be a device; all pods of its shape have the same."""
-    return any("/" in name for container in task.shape.pod.spec.containers for name in container.resources.limits)
 
 
 class _Reasons:
