@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from e2e.cluster import Cluster, fresh_namespace
 from e2e.policies import PolicyFile
+from e2e.telling import story
 from stromboli.api.kinds import NAMESPACES, PRIORITY_CLASSES, QUEUES
 from stromboli.cli.stack import SCHEDULER, Stack, StackOptions
 from stromboli.kube.client import Client
@@ -27,6 +28,8 @@ MARKERS = (
     "simulated_nodes: counts on five nodes of 8 cpu, whose containers run in name only and end as annotations say",
     "own_processes: kills, stops or reconfigures the three processes, which the suite itself must have started",
 )
+FAILED = pytest.StashKey[bool]()
+"""Whether a test's own part failed."""
 OF_PROCESSES = frozenset({"policy_file"})
 """Fixtures whose users need processes of their own."""
 
@@ -48,6 +51,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.own_processes)
             if "asyncio" in item.keywords or item.get_closest_marker("asyncio"):
                 item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember which tests failed, for fixtures that then tell more."""
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +130,8 @@ async def cluster(client: Client, stack: Stack, request: pytest.FixtureRequest) 
     await fresh_namespace(client, name)
     running = Cluster(client, name)
     yield running
+    if request.node.stash.get(FAILED, False):
+        print(await story(running))  # pytest shows it with the failure
     await running.clear()
     await client.delete(NAMESPACES, name)
     stack.check()
