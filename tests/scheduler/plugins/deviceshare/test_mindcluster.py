@@ -209,6 +209,21 @@ REFUSED: dict[str, tuple[list[core.Object], core.Pod, dict[str, list[str]]]] = {
         wanting("p", 1),
         {"n1": ["another vNPU template is being created"]},
     ),
+    "a smaller slice that is also being made, where the one asked for does not fit": (
+        [running("a", "0-vir04_3c", real=""), running("b", "1-vir04")],
+        wanting("p", 4, level="high"),
+        {},
+    ),
+    "a smaller slice while another is being made, where the one asked for does not fit": (
+        [running("a", "0-vir04", real=""), running("b", "1-vir04")],
+        wanting("p", 4, level="high"),
+        {"n1": ["another vNPU template is being created"]},
+    ),
+    "a slice for which there is no room while another is being made": (
+        [running("a", "0-vir02", real=""), running("b", "1")],
+        wanting("p", 1),
+        NOT_ENOUGH,
+    ),
     "the same template while devices are being made": ([running("a", "0-vir01", real="")], wanting("p", 1), {}),
     "whole chips while devices are being made": ([running("a", "0-vir01", real="")], wanting("p", 8), {}),
 }  # fmt: skip

@@ -128,10 +128,9 @@ def trim(kind: Vnpu, memory: int) -> tuple[int, str]:
     return (kind.memory_allocatable if memory <= kind.memory_capacity else 0), ""
 
 
-def check(kind: Vnpu, request: ContainerRequest) -> None:
-    """Several cards can only be had whole. Raises DoesNotFit."""
-    if request.number > 1 and request.percentage is None and trim(kind, request.memory)[0] != kind.memory_allocatable:
-        raise DoesNotFit(NO_DEVICE, PARTIAL)
+def is_partial(kind: Vnpu, request: ContainerRequest, card_memory: int) -> bool:
+    """Whether parts of several cards are asked for, of cards with so much memory: several can only be had whole."""
+    return request.number > 1 and trim(kind, request.memory_of(card_memory))[0] != kind.memory_allocatable
 
 
 class HamiFamily:
@@ -266,8 +265,10 @@ class HamiDevices:
         ]
 
     def _cards_for(self, request: ContainerRequest, free: Sequence[Card]) -> list[tuple[Card, Share]]:
-        check(self._kind, request)
-        fitting = [(card, share) for card in free if (share := self._share(card, request)) is not None]
+        whole = [card for card in free if not is_partial(self._kind, request, card.facts.devmem)]
+        if free and not whole:
+            raise DoesNotFit(NO_DEVICE, PARTIAL)
+        fitting = [(card, share) for card in whole if (share := self._share(card, request)) is not None]
         if self._is_networked():
             fitting = _same_network_first(fitting)
         if len(fitting) < request.number:

@@ -189,9 +189,9 @@ class MindClusterDevices:
         if wanted.template is None:
             return self._whole(wanted.chips)
         for template in _with_downgrade(wanted.template):
-            self._check_creation(template)
             chip = choose_slice(self._free_chips(), template)
             if chip is not None:
+                self._check_creation(template)
                 share = Share(str(chip.index), template.name, template.cpus, template.cores)
                 return Choice(((share,),), DOWNGRADED_SCORE if template is not wanted.template else KEPT_SCORE)
         raise DoesNotFit(NOT_ENOUGH, f"available chip not found for req {wanted.template.cores}")
