@@ -47,7 +47,7 @@ IDLE_SECONDS = 5.0
 QUIET_SECONDS = 1.0
 POLL_SECONDS = 0.25
 ROOT = Path(__file__).parents[1]
-SCHEDULED_EVENTS = os.environ.get("SCHEDULED_EVENTS", "pods")
+SCHEDULED_EVENTS = os.environ.get("SCHEDULED_EVENTS", "auto")
 """The scheduler's flag of this name."""
 POLICY = ROOT / "charts" / "stromboli" / "config" / "volcano-scheduler.conf"
 PROFILES = Path(__file__).with_name("profiles")

@@ -14,7 +14,7 @@ from stromboli.process.options import ClientOptions, LeaderOptions, LoggingOptio
 
 PROGRAM = "stromboli-scheduler"
 DEFAULT_SCHEDULER_NAME = "volcano"
-ON_PODS, ON_POD_GROUPS = SCHEDULED_EVENTS = ("pods", "podgroups")
+BY_SIZE, ON_PODS, ON_POD_GROUPS = SCHEDULED_EVENTS = ("auto", "pods", "podgroups")
 """Who is told of bound pods; see :mod:`stromboli.scheduler.placements`."""
 
 FEATURE_GATES: Mapping[str, bool] = {
@@ -72,7 +72,9 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
     scheduler_sharding_mode: str = text("none", "none, hard or soft")
     scheduler_sharding_name: str = text("volcano", "own NodeShard")
     scheduled_events: str = text(
-        ON_PODS, "who is told of bound pods: pods, or podgroups (one event for those of a second; Stromboli's own)"
+        BY_SIZE,
+        "who is told of bound pods: pods, podgroups (one event for those of a second), or auto: podgroups of more than "
+        "50 pods, else pods (Stromboli's own)",
     )
     leader_elect_resource_name: str = text(DEFAULT_SCHEDULER_NAME, "name of the lease")
 
@@ -113,7 +115,7 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
         if self.schedule_period < 0:
             raise FlagError(f"--schedule-period is {self.schedule_period}s: it cannot be negative")
         if self.scheduled_events not in SCHEDULED_EVENTS:
-            expected = " or ".join(SCHEDULED_EVENTS)
+            expected = f"{', '.join(SCHEDULED_EVENTS[:-1])} or {SCHEDULED_EVENTS[-1]}"
             raise FlagError(f'invalid argument "{self.scheduled_events}" for --scheduled-events: expected {expected}')
         self.check_logging()
         self.check_leadership()

@@ -1,7 +1,8 @@
 """Telling which pods were bound: each pod by itself, as specified, or those of a PodGroup together.
 
-An event for every pod is half of what a scheduler writes for it. ``--scheduled-events=podgroups`` (an addition of ours)
-folds those of a second into one event of the pods' PodGroup; where a pod runs stands on the pod itself all the same.
+An event for every pod is half of what a scheduler writes for it, and nobody reads a thousand of them. So pods of large
+PodGroups are told together, in one event of a second on their PodGroup (ADR 17); where a pod runs stands on the pod
+itself all the same. ``--scheduled-events`` (an addition of ours) chooses one way for all.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from stromboli.scheduler.core.results import Bind
 from stromboli.scheduler.eventing import PodEvents
 
 FOLD_SECONDS = 1.0
+MOST_PODS = 50
+"""Pods of a PodGroup that are told one by one."""
 MOST_NODES = 10
 """Nodes that one event names."""
 
@@ -79,6 +82,25 @@ class ByPodGroup:
             uid = self._uid_of(job_id)
             if uid is not None:
                 self._events.pod_group(job_id, uid, "Normal", EventReason.PODS_SCHEDULED, sentence(counts))
+
+
+class BySize:
+    """Pods of small PodGroups each, pods of large ones together."""
+
+    def __init__(self, small: Placements, large: Placements, size_of: Callable[[str], int]) -> None:
+        self._small = small
+        self._large = large
+        self._size_of = size_of
+
+    def bound(self, bind: Bind) -> None:
+        """Tell the pod, or have it told with the others of its PodGroup."""
+        told = self._large if self._size_of(bind.task.job_id) > MOST_PODS else self._small
+        told.bound(bind)
+
+    async def run(self) -> None:
+        """Tell those that are told together until cancelled."""
+        await self._small.run()
+        await self._large.run()
 
 
 def sentence(counts: Counter[str]) -> str:

@@ -41,8 +41,8 @@ from stromboli.scheduler.measuring import Measuring
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.node_loads import Loads
 from stromboli.scheduler.node_locking import NodeLocks
-from stromboli.scheduler.options import ON_POD_GROUPS, Environment, Options
-from stromboli.scheduler.placements import ByPodGroup, EachPod, Placements
+from stromboli.scheduler.options import ON_POD_GROUPS, ON_PODS, Environment, Options
+from stromboli.scheduler.placements import ByPodGroup, BySize, EachPod, Placements
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.registering import Registry
 from stromboli.scheduler.resyncing import Resync
@@ -103,9 +103,7 @@ class Scheduler:
         self._resync = Resync(client, self, clock=clock)
         volumes = VolumeBinder(client, self.mirror, timeout=self._volume_timeout, clock=clock)
         pre_binders = PreBinders(volumes, DeviceBinder(client), NodeLocks(client, clock=clock))
-        self._placements: Placements = (
-            ByPodGroup(events, self._group_uid, clock) if options.scheduled_events == ON_POD_GROUPS else EachPod(events)
-        )
+        self._placements = self._who_is_told(options.scheduled_events, events)
         self._binder = Binder(
             client,
             self,
@@ -229,6 +227,17 @@ class Scheduler:
     def _versions(self, result: CycleResult) -> dict[str, str]:
         jobs = [self.mirror.jobs.get(update.job_id) for update in result.pod_groups]
         return {job.id: job.pod_group.metadata.resource_version for job in jobs if job is not None and job.pod_group}
+
+    def _who_is_told(self, choice: str, events: PodEvents) -> Placements:
+        """Of bound pods."""
+        each, together = EachPod(events), ByPodGroup(events, self._group_uid, self._clock)
+        ways: dict[str, Placements] = {ON_PODS: each, ON_POD_GROUPS: together}
+        return ways.get(choice) or BySize(each, together, self._group_size)
+
+    def _group_size(self, job_id: str) -> int:
+        """Pods that belong to a PodGroup, or that it waits for."""
+        job = self.mirror.jobs.get(job_id)
+        return max(len(job.tasks), job.min_member) if job is not None and job.pod_group is not None else 0
 
     def _group_uid(self, job_id: str) -> str | None:
         job = self.mirror.jobs.get(job_id)

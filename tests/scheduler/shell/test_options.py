@@ -89,7 +89,7 @@ INVALID = {
     "retry period of nothing": (["--leader-elect-retry-period=0"], "--leader-elect-retry-period"),
     "lease without a name": (["--leader-elect-resource-name="], "--leader-elect-resource-name must not be empty"),
     "negative period": (["--schedule-period=-1s"], "--schedule-period"),
-    "told about bound pods": (["--scheduled-events=none"], "expected pods or podgroups"),
+    "told about bound pods": (["--scheduled-events=none"], "expected auto, pods or podgroups"),
     "log format nobody knows": (["--log-format=xml"], "expected text or json"),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from stromboli.scheduler.core.results import Bind, TaskRef
 from stromboli.scheduler.eventing import PodEvents
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.placements import FOLD_SECONDS, ByPodGroup, sentence
+from stromboli.scheduler.placements import FOLD_SECONDS, MOST_PODS, ByPodGroup, BySize, sentence
 from stromboli.testing.builders import node, pod, pod_group
 from stromboli.testing.clocks import FakeClock
 from tests.scheduler.shell.stage import PERIOD, Stage
@@ -64,6 +64,43 @@ def test_a_sentence_names_the_fullest_nodes_only() -> None:
     said = sentence(counts)
     assert said.startswith("78 pods assigned: 12 to n12, 11 to n11, ")
     assert said.endswith(", 3 to n03, and 3 to 2 more nodes")
+
+
+class Bound:
+    """Notes the pods it is told of."""
+
+    def __init__(self) -> None:
+        self.pods: list[str] = []
+
+    def bound(self, bind: Bind) -> None:
+        self.pods.append(bind.task.name)
+
+    async def run(self) -> None:
+        pass
+
+
+def test_pods_of_large_groups_are_told_together_and_others_each() -> None:
+    each, together = Bound(), Bound()
+    sizes = {"ns/small": MOST_PODS, "ns/large": MOST_PODS + 1}
+    placements = BySize(each, together, lambda job_id: sizes.get(job_id, 0))
+    for name, group in (("a", "ns/small"), ("b", "ns/large"), ("c", "")):
+        placements.bound(bind(name, "n1", group))
+    assert (each.pods, together.pods) == (["a", "c"], ["b"])
+
+
+@pytest.mark.parametrize(("members", "told"), [(2, "pods"), (MOST_PODS + 1, "podgroups")])
+async def test_who_is_told_depends_on_the_size_of_the_group_unless_said_otherwise(
+    stage: Stage, members: int, told: str
+) -> None:
+    stage.put(node("n1").offer(cpu=99, memory="8Gi", pods=110), pod_group("g").members(members))
+    names = [f"p{number}" for number in range(members)]
+    stage.put(*(pod(name).group("g").request(cpu=1) for name in names))
+    await stage.start()
+    if told == "pods":
+        await stage.until(lambda: len(stage.events("Scheduled", "p0") + stage.events("Scheduled", "p1")) == 2, "events")
+    else:
+        await stage.until(lambda: stage.events("PodsScheduled", "g"), "an event")
+        assert not any(stage.events("Scheduled", name) for name in names)
 
 
 @pytest.mark.parametrize("told", ["pods", "podgroups"])
