@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stromboli.kube.controlling import Controller, Outcome, Result, Terminal
-from stromboli.kube.errors import Conflict
+from stromboli.kube.controlling import LONGEST_CONFLICT, LONGEST_OUTAGE, Controller, Outcome, Result, Terminal
+from stromboli.kube.errors import Conflict, Forbidden, ServerError, SeveralFailed, Unreachable
 from stromboli.testing.clocks import FakeClock
 
 
@@ -154,6 +156,70 @@ async def test_workers_work_side_by_side_but_never_on_one_key() -> None:
         gate.set()
         await clock.settle()
     assert most == 3
+
+
+PASSING: dict[str, tuple[Exception, float]] = {
+    "a conflict": (Conflict(409), LONGEST_CONFLICT),
+    "a server that fails": (ServerError(500), LONGEST_OUTAGE),
+    "a server that does not answer": (Unreachable("no answer in time"), LONGEST_OUTAGE),
+    "many conflicts": (SeveralFailed("2 of 9", [Conflict(409), Conflict(409)]), LONGEST_CONFLICT),
+    "a conflict and an outage": (SeveralFailed("2 of 9", [Conflict(409), ServerError(503)]), LONGEST_OUTAGE),
+    "what somebody has to mend": (Forbidden(403), 1000.0),
+    "what somebody has to mend, among others": (SeveralFailed("2 of 9", [Forbidden(403), Conflict(409)]), 1000.0),
+}
+
+
+@pytest.mark.parametrize(("error", "want"), PASSING.values(), ids=PASSING.keys())
+async def test_what_passes_by_itself_is_tried_again_before_long(error: Exception, want: float) -> None:
+    clock, ledger = FakeClock(), Ledger()
+    ledger.script["a"] = [error] * 30
+    controller = Controller("test", ledger.reconcile, clock=clock, observer=ledger)
+    async with running(controller):
+        controller.enqueue("a")
+        await clock.advance(5000)
+        calls = len(ledger.calls)
+        await clock.advance(want)
+        assert len(ledger.calls) == min(calls + 1, 31)
+
+
+def begun(passes: list[tuple[float, str]], key: str, since: float, until: float) -> bool:
+    return any(one == key and since <= moment <= until + 1e-9 for moment, one in passes)
+
+
+WISHES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from([0.0, 0.5, 1.0, 3.0]), st.sampled_from([0.0, 0.1, 0.4, 2.0])),
+    max_size=25,
+)
+
+
+@given(wishes=WISHES, works=st.lists(st.sampled_from([0.0, 0.3, 1.5]), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_every_wish_is_met_in_time_however_the_others_come(
+    wishes: list[tuple[str, float, float]], works: list[float]
+) -> None:
+    """Each is a key, a delay, and the time until the next. With a worker for each key nothing but the key's own work,
+    which may have begun already, stands in the way."""
+
+    async def main() -> None:
+        clock, passes = FakeClock(), list[tuple[float, str]]()
+
+        async def work(key: str) -> None:
+            passes.append((clock.monotonic(), key))
+            await clock.sleep(works[len(passes) % len(works)])
+
+        controller = Controller("test", work, workers=2, clock=clock)
+        asked: list[tuple[float, str, float]] = []
+        async with running(controller):
+            await clock.settle()
+            for key, delay, pause in wishes:
+                asked.append((clock.monotonic(), key, delay))
+                controller.queue.add_after(key, delay)
+                await clock.advance(pause)
+            await clock.advance(10)
+        for moment, key, delay in asked:
+            assert begun(passes, key, moment, moment + delay + max(works)), (key, moment, delay, passes)
+
+    asyncio.run(main())
 
 
 async def test_a_conflict_is_everyday_and_stays_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:

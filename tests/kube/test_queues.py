@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from stromboli.kube.queues import ShutDown, WorkQueue
+from stromboli.kube.queues import LEAST_SWEPT, ShutDown, WorkQueue
 from stromboli.testing.clocks import FakeClock
 from stromboli.testing.waiting import eventually
 
@@ -67,6 +68,92 @@ async def test_of_several_delays_the_earliest_counts() -> None:
     queue.done("a")
     await clock.advance(100)
     assert len(queue) == 0, "the later wishes were met by the earlier one"
+
+
+async def test_a_key_that_is_added_now_does_not_wait_for_its_time() -> None:
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    queue.add_after("a", 10)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    await clock.advance(10)
+    assert len(queue) == 1, "what was asked for later is still due"
+
+
+async def test_a_key_that_is_added_with_a_delay_over_and_over_is_not_pushed_back() -> None:
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    for _ in range(9):
+        queue.add_after("a", 1)
+        await clock.advance(0.1)
+    assert not len(queue)
+    queue.add_after("a", 1)
+    await clock.advance(0.1)
+    assert len(queue) == 1
+
+
+async def test_a_time_that_comes_while_the_key_is_worked_on_brings_it_back() -> None:
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    queue.add("a")
+    await queue.get()
+    queue.add_after("a", 1)
+    await clock.advance(5)
+    assert not len(queue)
+    queue.done("a")
+    assert len(queue) == 1
+
+
+async def test_no_order_of_wishes_work_and_time_loses_a_wish() -> None:
+    for steps in itertools.permutations(["at once", "later", "later", "begin", "end", "time"]):
+        await live_through(steps)
+
+
+async def live_through(steps: tuple[str, ...]) -> None:
+    """Whatever is asked for after work has begun leads to work again, and no later than it was asked for."""
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    queue.add("a")
+    wishes = [clock.monotonic()]  # moments by which work has to begin that has not begun since
+    at_work = False
+    for step in (*steps, "end", "time", "begin", "end", "time", "begin", "end"):
+        now = clock.monotonic()
+        match step:
+            case "begin" if not at_work:
+                assert len(queue) == (min(wishes, default=now + 1) <= now), steps
+                if len(queue):
+                    await queue.get()
+                    wishes, at_work = [moment for moment in wishes if moment > now], True
+            case "end" if at_work:
+                queue.done("a")
+                at_work = False
+            case "time":
+                await clock.advance(1)
+            case "at once" | "later":
+                queue.add_after("a", wait := 0.0 if step == "at once" else 1.0)
+                wishes.append(now + wait)
+    assert not queue.unfinished, steps
+
+
+async def test_far_times_that_nearer_ones_replace_do_not_fill_the_memory() -> None:
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    for _ in range(3 * LEAST_SWEPT):
+        queue.add_after("a", 86400)
+        queue.add_after("a", 1)
+        await clock.advance(1)
+        queue.done(await queue.get())
+    assert len(queue._delayed) <= LEAST_SWEPT + 3
+    assert queue.delayed == 0
+
+
+async def test_a_failure_that_passes_by_itself_has_a_shorter_longest_back_off() -> None:
+    queue: WorkQueue[str] = WorkQueue(clock=FakeClock())
+    delays = [queue.add_rate_limited("a", at_most=1.0) for _ in range(12)]
+    assert delays[:3] == [0.005, 0.01, 0.02]
+    assert delays[-1] == 1.0
+    assert queue.add_rate_limited("a") == pytest.approx(0.005 * 2**12), "the next failure of another kind is not spared"
 
 
 async def test_back_off_doubles_from_5_ms_to_1000_s_until_it_is_forgotten() -> None:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
+from stromboli.kube import retrying
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock, deadline
-from stromboli.kube.errors import Conflict, KubeError
+from stromboli.kube.errors import Conflict, KubeError, SeveralFailed
 from stromboli.kube.queues import ShutDown, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,10 @@ log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 RECONCILE_TIMEOUT = 300.0
+LONGEST_CONFLICT = 1.0
+"""Seconds after which a key whose object had changed meanwhile is tried again at the latest: caches catch up sooner."""
+LONGEST_OUTAGE = 60.0
+"""The same for a server that does not answer or cannot work: an hour of that must not cost a quarter more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ class Controller(Generic[K]):
             self.queue.forget(key)
             await self._tell_given_up(key, error)
             return Outcome.GIVEN_UP
-        delay = self.queue.add_rate_limited(key)
+        delay = self.queue.add_rate_limited(key, at_most=_longest_wait(error))
         _log_failure(self.name, key, error, delay)
         return Outcome.ERROR
 
@@ -150,6 +155,15 @@ class Controller(Generic[K]):
                 await self._give_up(key, error)
         except Exception:
             log.exception("%s: %s: giving up failed", self.name, key)
+
+
+def _longest_wait(error: Exception) -> float:
+    """Seconds by which a next attempt may be put off: few when the failure passes without anybody's doing."""
+    if isinstance(error, SeveralFailed):
+        return max(map(_longest_wait, error.errors), default=float("inf"))
+    if isinstance(error, Conflict):
+        return LONGEST_CONFLICT
+    return LONGEST_OUTAGE if retrying.is_transient(error) else float("inf")
 
 
 def _log_failure(name: str, key: Hashable, error: Exception, delay: float) -> None:

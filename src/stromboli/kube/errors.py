@@ -8,6 +8,7 @@ The tree is our own so that the client library stays replaceable; originals are 
     ├── MalformedAnswer           an answer that is not what the API promises
     ├── LeadershipLost            the lease could not be renewed in time
     ├── NotSynced                 an informer's store did not fill in time
+    ├── SeveralFailed             some of many like requests failed
     └── ApiError                  the server answered with a failure
         ├── BadRequest (400)      ├── Unauthorized (401)     ├── Forbidden (403)
         ├── NotFound (404)        ├── Conflict (409)         ├── AlreadyExists (409)
@@ -19,7 +20,7 @@ The tree is our own so that the client library stays replaceable; originals are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stromboli.kube.json import JsonObject, decode_object
 
@@ -50,6 +51,14 @@ class LeadershipLost(KubeError):
 
 class NotSynced(KubeError):
     """An informer's store was not filled within the time allowed."""
+
+
+class SeveralFailed(KubeError):
+    """Of many like requests some failed, with ``errors``; the others were carried out."""
+
+    def __init__(self, message: str, errors: Iterable[Exception]) -> None:
+        super().__init__(message)
+        self.errors = tuple(errors)
 
 
 class ApiError(KubeError):

@@ -6,6 +6,9 @@ Invariants (those of every Kubernetes controller):
 * A key is never handed to two workers at a time. Added while it is being worked on, it comes back after ``done``.
 * Nothing added is forgotten: after an ``add`` there is a later ``get`` of that key, unless the queue is shut down.
 
+A wish is never put off by another one: a key that waits for its time is handed out at once when it is added, the earliest
+of several times counts, and so a key that is added with a delay again and again comes no later than the first time asked.
+
 Memory is bounded by the number of distinct keys. Delays need no task of their own: one timer, for the earliest key.
 """
 
@@ -21,6 +24,9 @@ from typing import Generic, TypeVar
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
+
+LEAST_SWEPT = 64
+"""Outdated times that are not worth looking for."""
 
 
 class ShutDown(Exception):
@@ -87,13 +93,17 @@ class WorkQueue(Generic[K]):
             return
         self._due[key] = moment
         heapq.heappush(self._delayed, (moment, next(self._order), key))
+        self._drop_most_outdated()
         self._set_timer()
 
-    def add_rate_limited(self, key: K) -> float:
-        """Ask for ``key`` after its back-off, which doubles with every call until :meth:`forget`; returns the delay."""
+    def add_rate_limited(self, key: K, *, at_most: float = float("inf")) -> float:
+        """Ask for ``key`` after its back-off, which doubles with every call until :meth:`forget`; returns the delay.
+
+        ``at_most`` seconds bound this one delay, for a failure that passes by itself.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(self._max_backoff, self._first_backoff * 2.0 ** min(failures, 64))
+        delay = min(at_most, self._max_backoff, self._first_backoff * 2.0 ** min(failures, 64))
         self.add_after(key, delay)
         return delay
 
@@ -181,3 +191,9 @@ class WorkQueue(Generic[K]):
     def _drop_outdated(self) -> None:
         while self._delayed and self._due.get(self._delayed[0][2]) != self._delayed[0][0]:
             heapq.heappop(self._delayed)
+
+    def _drop_most_outdated(self) -> None:
+        """Far times that nearer ones have replaced would stay until they come; most of the heap is never such."""
+        if len(self._delayed) > 2 * len(self._due) + LEAST_SWEPT:
+            self._delayed = [entry for entry in self._delayed if self._due.get(entry[2]) == entry[0]]
+            heapq.heapify(self._delayed)

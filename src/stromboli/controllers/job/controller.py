@@ -23,6 +23,7 @@ from stromboli.controllers.job import pacing, policies, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.contradictions import INVALID_JOB
 from stromboli.controllers.job.deciding import Decision, TimerKey, decide
+from stromboli.controllers.job.doubts import Doubts
 from stromboli.controllers.job.executing import Executor
 from stromboli.controllers.job.executing import Observer as Numbers
 from stromboli.controllers.job.inbox import Inbox
@@ -81,6 +82,7 @@ class JobController:
         self._controller: Controller[Key] = Controller(
             NAME, self.reconcile, workers=workers, observer=observer, clock=clock
         )
+        self._doubts = Doubts(self._ledger, self._controller.queue, clock)
         self._commands = self._command_controller(informers) if consume_commands else None
         Listener(informers, self._controller.queue, self._ledger, self._inbox, self._forget)
         self._needed: list[Informer[Any]] = [
@@ -109,7 +111,7 @@ class JobController:
 
     def _command_controller(self, informers: SharedInformers) -> Controller[Key]:
         commands = informers.plain(kinds.COMMANDS)
-        consumer = JobCommands(self._client, commands.store, self.report, self._events)
+        consumer = JobCommands(self._client, commands.store, self._jobs.store, self.report, self._events)
         controller: Controller[Key] = Controller(f"{NAME}-commands", consumer.reconcile, clock=self._clock)
         commands.add_handler(on_add=lambda one: controller.enqueue(json.key_of(one)) if is_for_jobs(one) else None)
         return controller
@@ -143,6 +145,8 @@ class JobController:
         except Exception as error:
             self._remember(key, view, decision)
             return await self._failed(key, raw, job, decision or Decision(), error)
+        finally:
+            self._doubts.begin(key, job.uid)
         self._failures.pop(job.uid, None)
         self._inbox.settle(key, [*view.reported, *([decision.cause] if decision.cause else [])], decision.remembered)
         return self._again(decision, left_for)

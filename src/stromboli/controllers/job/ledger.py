@@ -18,7 +18,8 @@ from stromboli.kube.json import JsonObject
 class Created:
     """A pod that was created, and until when (steady time) it is believed in without the cache showing it.
 
-    The limit is for a pod that came and went before its creation was noted: nothing would ever end the belief.
+    The limit is for a pod that came and went before its creation was noted, or while no watch was there to tell of it:
+    nothing else would ever end the belief.
     """
 
     member: Member
@@ -37,6 +38,8 @@ class JobLedger:
     """UIDs of pods that were deleted."""
     created: dict[str, Created] = field(default_factory=dict)
     """Pods that were created, by name."""
+    doubted: bool = False
+    """Whether it is seen to that the job is looked at when the belief in created pods ends (see :mod:`.doubts`)."""
     created_group: str = ""
     """UID of the PodGroup that was created last."""
     removed_groups: set[str] = field(default_factory=set)

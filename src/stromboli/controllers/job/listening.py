@@ -60,12 +60,16 @@ class Listener:
     def _job_changed(self, old: JsonObject, new: JsonObject) -> None:
         """Own writes of counters need no further pass; everything else does."""
         self._ledger.show(new)
-        if old.get("spec") != new.get("spec") or _state(old) != _state(new):
+        changed = old.get("spec") != new.get("spec")
+        if changed:
+            self._queue.forget(json.key_of(new))  # what failed was another spec
+        if changed or _state(old) != _state(new):
             self._queue.add(json.key_of(new))
 
     def _job_gone(self, job: JsonObject) -> None:
         self._ledger.forget(json.uid_of(job))
         self._inbox.forget(json.key_of(job))
+        self._queue.forget(json.key_of(job))  # the next job of that name has failed at nothing yet
         self._forget(job)
 
     # -- pods ----------------------------------------------------------------------------------------------------------
@@ -128,11 +132,13 @@ class Listener:
         owner = _owner_of(group)
         if owner is None:
             return
+        key = (group.namespace, owner.name)
         memory = self._ledger.known(owner.uid)
-        if memory is not None and group.uid in memory.removed_groups:
-            memory.removed_groups.discard(group.uid)  # as it was meant to be
-        else:
-            self._queue.add((group.namespace, owner.name))
+        expected = memory is not None and group.uid in memory.removed_groups
+        if memory is not None:
+            memory.removed_groups.discard(group.uid)
+        if not expected or self._queue.failures(key):  # the next group may have waited for the name of this one
+            self._queue.add(key)
 
     def _queue_seen(self, queue: Queue) -> None:
         for key in self._jobs.keys_by_index(BY_QUEUE, queue.name):

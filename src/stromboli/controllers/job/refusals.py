@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stromboli.kube.errors import Forbidden, KubeError
+from stromboli.kube.errors import Forbidden, KubeError, SeveralFailed
 
 NAMED_ERRORS = 5
 """Errors that an Event quotes; more of the same help nobody."""
@@ -23,12 +23,11 @@ class Unrecoverable(Refused):
     """As :class:`Refused`, but nothing that happens in the cluster can help: the job ends with this reason."""
 
 
-class CreationFailed(KubeError):
+class CreationFailed(SeveralFailed):
     """Some pods could not be created; the others were."""
 
     def __init__(self, errors: Sequence[Exception], tasks: int) -> None:
-        super().__init__(f"failed to create {len(errors)} pods of {tasks}")
-        self.errors = tuple(errors)
+        super().__init__(f"failed to create {len(errors)} pods of {tasks}", errors)
 
     @property
     def quoted(self) -> str:
@@ -41,12 +40,16 @@ class CreationFailed(KubeError):
         return all(isinstance(error, Forbidden) and "quota" in error.message for error in self.errors)
 
 
-class RemovalFailed(KubeError):
+class RemovalFailed(SeveralFailed):
     """Some pods could not be deleted; the others were."""
 
     def __init__(self, errors: Sequence[Exception], total: int) -> None:
-        super().__init__(f"failed to kill {len(errors)} pods of {total}")
-        self.quoted = quote(errors)
+        super().__init__(f"failed to kill {len(errors)} pods of {total}", errors)
+
+    @property
+    def quoted(self) -> str:
+        """The errors, shortened."""
+        return quote(self.errors)
 
 
 def quote(errors: Sequence[Exception]) -> str:
