@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,12 +41,16 @@ class Outcome:
     err: str
 
 
+PATIENCE_SECONDS = 15.0
+
+
 class Until(io.StringIO):
-    """A screen whose user presses Ctrl-C as soon as a text appears on it."""
+    """A screen whose user presses Ctrl-C as soon as a text appears on it, and does not wait for it for ever."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = text
+        self._deadline = time.monotonic() + PATIENCE_SECONDS
         self.opened = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -54,6 +59,7 @@ class Until(io.StringIO):
         self._loop.call_soon_threadsafe(self.opened.set)
         if self._text in self.getvalue():
             raise KeyboardInterrupt
+        assert time.monotonic() < self._deadline, f"{self._text!r} did not appear: {self.getvalue()}"
         return written
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import sys
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,21 @@ async def test_an_exec_plugin_is_asked_again_when_its_token_is_refused(server: F
         issue("second")
         server.token = "second"
         await client.list(kinds.PODS)
+
+
+async def test_a_watch_that_is_refused_leaves_a_token_for_the_next_one(server: FakeApiServer, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    server.token = "first"
+    written(path, kubeconfig(server.url, {"token": "first"}))
+    async with await Client.connect(kubeconfig=str(path), qps=0) as client:
+        client._connection.credentials._checked -= 10
+        server.token = "second"
+        written(path, kubeconfig(server.url, {"token": "second"}))
+        with pytest.raises(Unauthorized):
+            await anext(client.watch(kinds.PODS))
+        async with aclosing(client.watch(kinds.PODS)) as events:
+            server.put(kinds.PODS, {"metadata": {"name": "a", "namespace": "ns"}})
+            assert (await anext(events)).type == "ADDED"
 
 
 async def test_an_exec_plugin_that_hangs_is_not_waited_for_without_end(

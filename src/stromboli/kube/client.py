@@ -336,7 +336,10 @@ class Client:
         try:
             async with await self._open(_Call("GET", kind.path(namespace), query), timeout) as response:
                 if response.status >= 300:
-                    raise await _failure(response)
+                    failure = await _failure(response)
+                    if isinstance(failure, Unauthorized):  # the next watch has what is valid then
+                        await self._connection.credentials.renew(older_than=5.0)
+                    raise failure
                 async for line in lines(response.content):
                     yield parse_line(line)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -48,7 +48,7 @@ class Api:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._split = urlsplit(target.server)
-        self._context = _ssl_context(target) if self._split.scheme == "https" else None
+        self._context = ssl_context(target) if self._split.scheme == "https" else None
         self._connection: http.client.HTTPConnection | None = None
         self._watching: list[http.client.HTTPConnection] = []
 
@@ -93,6 +93,19 @@ class Api:
             token = str(meta.get("continue") or "")
             if not token:
                 return found, str(meta.get("resourceVersion") or "")
+
+    def raw_items(self, kind: Kind) -> Iterator[bytes]:
+        """All objects as bytes, page by page, for those who need a few fields of many."""
+        from stromboli.kube.paging import Page
+
+        token = ""
+        while True:
+            query = {"limit": PAGE_LIMIT, "continue": token or None}
+            page = Page.parse(self.request("GET", _place(kind), query=query))
+            yield from page.items
+            token = page.continue_token
+            if not token:
+                return
 
     def create(self, kind: Kind, obj: JsonObject, namespace: str | None = None, *, dry_run: bool = False) -> JsonObject:
         """Create an object, or only have the server judge and complete it."""
@@ -217,7 +230,8 @@ class _HttpsConnection(http.client.HTTPSConnection):
         self.sock = self._own_context.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
-def _ssl_context(target: Target) -> ssl.SSLContext:
+def ssl_context(target: Target) -> ssl.SSLContext:
+    """The TLS settings of a target. Raises ConfigurationError."""
     try:
         context = ssl.create_default_context(cadata=target.ca.decode() or None)
         if not target.verify:

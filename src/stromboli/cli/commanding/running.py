@@ -21,6 +21,7 @@ from stromboli.cli.commanding.screens import help_screen, usage
 
 if TYPE_CHECKING:
     from stromboli.cli.commanding.api import Api
+    from stromboli.cli.commanding.kubeconfig import Target
 
 
 def _open_for_all(stream: TextIO | None) -> TextIO:
@@ -71,13 +72,18 @@ class Invocation:
             return api.target.namespace or asked or "default"
         return asked
 
-    def connect(self) -> Api:
-        """A client for the cluster that flags, environment and files name. Raises ConfigurationError."""
-        from stromboli.cli.commanding.api import Api
+    def target(self) -> Target:
+        """The cluster that flags, environment and files name. Raises ConfigurationError."""
         from stromboli.cli.commanding.kubeconfig import find
 
         arguments = self.arguments
-        return Api(find(arguments.text("kubeconfig"), arguments.text("master"), self.terminal.environment))
+        return find(arguments.text("kubeconfig"), arguments.text("master"), self.terminal.environment)
+
+    def connect(self) -> Api:
+        """A client for that cluster. Raises ConfigurationError."""
+        from stromboli.cli.commanding.api import Api
+
+        return Api(self.target())
 
 
 def run(root: Command, line: Sequence[str], terminal: Terminal | None = None) -> int:
