@@ -14,6 +14,9 @@ import pytest
 
 from stromboli.scheduler import plugins
 from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.plugins import deviceshare
+from stromboli.scheduler.plugins.deviceshare import configuration
+from tests.scheduler.plugins.deviceshare.test_references import FAMILIES
 from tests.scheduler.plugins.sessions import Session, option
 
 ROOM = "tests.scheduler.plugins"
@@ -84,6 +87,30 @@ OTHER_HOOKS = {
 }
 """Votes about queues, and what is said about HyperNodes. The extender's is whatever its service answers."""
 
+DEVICE_FAMILIES = {
+    "gpushare.py GpuShareFamily": f"{CARDS}[gpushare]",
+    "hami.py HamiFamily": f"{CARDS}[hami]",
+    "mindcluster.py MindClusterFamily": f"{ROOM}.deviceshare.test_references:test_chips",
+    "vgpu.py VgpuFamily": f"{CARDS}[vgpu]",
+}
+"""Families of devices, to the test that plays them."""
+
+DEVICE_FACTS = {
+    "common_word": "networks",
+    "custominfo": "networks",
+    "gpu_memory_factor": "mig",
+    "known_mig_geometries": "mig",
+    "memory_allocatable": "networks",
+    "memory_capacity": "networks",
+    "resource_core_name": "vgpu",
+    "resource_count_name": "vgpu",
+    "resource_memory_name": "networks",
+    "resource_memory_percentage_name": "vgpu",
+    "resource_name": "networks",
+    "templates": "networks",
+}
+"""What decides about cards and is configured, or known of some cards only, to the scene that varies it."""
+
 VOTES = {"allocatable", "preemptive", "overused", "queue_order", "hyper_node_score", "gradient"}
 
 
@@ -125,7 +152,33 @@ def test_hooks_that_are_named_later(name: str) -> None:
     assert found - written == NAMED_LATER[name]
 
 
-@pytest.mark.parametrize("where", sorted({*NODE_HOOKS.values(), *OTHER_HOOKS.values()}))
+def device_modules() -> Iterator[tuple[str, ast.Module]]:
+    """Modules about devices, but for the one that says what can be configured."""
+    for path in sorted(Path(deviceshare.__path__[0]).glob("*.py")):
+        if path.name != "configuration.py":
+            yield path.name, ast.parse(path.read_text())
+
+
+def test_every_family_of_devices_has_a_reference() -> None:
+    made = {
+        f"{module} {found.name}"
+        for module, tree in device_modules()
+        for found in tree.body
+        if isinstance(found, ast.ClassDef) and found.name.endswith("Family") and found.name != "Family"
+    }
+    assert made == DEVICE_FAMILIES.keys()
+
+
+def test_everything_that_is_configured_of_devices_is_varied_by_a_scene() -> None:
+    known = {*configuration.Nvidia.model_fields, *configuration.Vnpu.model_fields, "custominfo"}
+    read = {found.attr for _, tree in device_modules() for found in ast.walk(tree) if isinstance(found, ast.Attribute)}
+    assert read & known == DEVICE_FACTS.keys()
+    assert set(DEVICE_FACTS.values()) <= FAMILIES.keys()
+
+
+@pytest.mark.parametrize("where", sorted({*NODE_HOOKS.values(), *OTHER_HOOKS.values(), *DEVICE_FAMILIES.values()}))
 def test_what_the_table_names_is_there(where: str) -> None:
     module, _, test = where.partition(":")
-    assert callable(getattr(import_module(module), test))
+    name, _, scene = test.rstrip("]").partition("[")
+    assert callable(getattr(import_module(module), name))
+    assert not scene or scene in FAMILIES

@@ -105,10 +105,10 @@ def card(
     return f"{uuid},{limit},{memory},{type},{health},{mode}"
 
 
-def gpu_node(name: str, *cards: str, number: int = 40) -> core.Node:
-    """A node that has registered these cards, and offers so many shares."""
+def gpu_node(name: str, *cards: str, number: int = 40, **more: int) -> core.Node:
+    """A node that has registered these cards, and offers so many shares and some more of other resources."""
     return (
-        roomy(name, **{**VGPU, names.VGPU_NUMBER: number})
+        roomy(name, **{**VGPU, names.VGPU_NUMBER: number, **more})
         .annotate(**{names.NODE_VGPU_REGISTER: "".join(f"{each}:" for each in cards)})
         .build()
     )

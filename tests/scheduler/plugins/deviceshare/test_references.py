@@ -26,14 +26,11 @@ from tests.scheduler.plugins.references.deviceshare import (
     CUT,
     GPU_MEMORY,
     GPU_NUMBER,
-    NPU,
-    NPU_MEMORY,
-    WHOLE,
-    WORD,
     DeviceShare,
     Family,
     GpuShare,
     Hami,
+    Kind,
     VGpu,
 )
 from tests.scheduler.plugins.references.mindcluster import NPU as NPU_CORE
@@ -85,6 +82,11 @@ RULES = [{"app": "training", "team": "ml"}, {"app": "training"}, {"use": "infere
 
 
 def vgpu(random: Random, policy: str) -> tuple[Told, Made]:
+    usual = (names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES)
+    number, memory, cores = asked = random.choice([usual, usual, ("x.io/cards", "x.io/memory", "x.io/cores")])
+    percentage = random.choice(["", "", "x.io/percentage"])
+    offered = {name: 100000 for name in (*asked, percentage) if name not in ("", *usual)}
+
     def node_of(name: str) -> core.Node:
         cards = [
             card(
@@ -97,7 +99,7 @@ def vgpu(random: Random, policy: str) -> tuple[Told, Made]:
             )
             for at in range(random.randint(1, 4))
         ]
-        return gpu_node(name, *cards, number=random.choice([40, 40, 40, 0]))
+        return gpu_node(name, *cards, number=random.choice([40, 40, 40, 0]), **offered)
 
     def pod_of(builder: PodBuilder) -> core.Pod:
         labels = {"app": ["training", "other"], "team": ["ml"], "use": ["inference"]}
@@ -122,74 +124,110 @@ def vgpu(random: Random, policy: str) -> tuple[Told, Made]:
             slice_of(random.choice([1, 1, 2]), random.choice([None, 1000, 4000]), random.choice([None, 30, 100]))
             for _ in range(random.choice([1, 1, 2]))
         ]
+        limits = [{asked[usual.index(name)]: amount for name, amount in each.items()} for each in limits]
+        if percentage and random.random() < 0.4:
+            limits[0][percentage] = random.choice([10, 33, 60])
         return asking(builder, *limits)
 
     rules = random.sample(RULES, random.choice([0, 0, 1, 2]))
-    return scene(random, node_of, pod_of), (VGpu(policy, rules), {"VGPUEnable": True, "GPUExclusiveRules": rules})
+    told = scene(random, node_of, pod_of)
+    said = {"resourceCountName": number, "resourceMemoryName": memory, "resourceCoreName": cores}
+    told.others.append(configured({"nvidia": {**said, "resourceMemoryPercentageName": percentage}}))
+    reference = VGpu(policy, rules, resources=asked, percentage=percentage)
+    return told, (reference, {"VGPUEnable": True, "GPUExclusiveRules": rules})
 
 
-def hami(random: Random, policy: str) -> tuple[Told, Made]:
+def ascend(random: Random, reference: Hami, memories: list[int], *, networks: list[int | None]) -> Told:
+    """Nodes whose cards are on some of the networks (None: it is not known), and pods that want some of them."""
+    kind = reference.kind
+
     def node_of(name: str) -> core.Node:
-        cards = [
-            {
-                "id": f"{name}-{at}",
-                "index": at,
-                "count": random.choice([1, 2, 7]),
-                "devmem": random.choice([WHOLE, WHOLE, 24576]),
-                "devcore": 8,
-            }
-            for at in range(random.randint(0, 3))
-        ]
-        register = {f"hami.io/node-register-{WORD}": json.dumps(cards)}
-        return roomy(name, **{NPU: random.choice([100, 100, 0])}).annotate(**register).build()
+        known = [network for network in networks if network is not None] if random.random() < 0.8 else networks
+        cards = []
+        for at in range(random.randint(0, 3) + 3 * (len(networks) > 1)):
+            listed = {"id": f"{name}-{at}", "index": at, "count": random.choice([1, 2, 7]), "devcore": 8}
+            network = random.choice(known or networks)
+            custom = {} if network is None else {"custominfo": {"NetworkID": network}}
+            cards.append({**listed, "devmem": random.choice(memories), **custom})
+        random.shuffle(cards)
+        register = {f"hami.io/node-register-{kind.word}": json.dumps(cards)}
+        return roomy(name, **{kind.number: random.choice([100, 100, 0])}).annotate(**register).build()
 
     def pod_of(builder: PodBuilder) -> core.Pod:
         if builder.spec.node_name:
-            amounts = f"{random.choice([3072, 6144])},{random.choice([0, 8])}"
-            share = f"{builder.spec.node_name}-{random.randrange(3)},{WORD},{amounts}"
-            record = {f"hami.io/{WORD}-devices-allocated": f"{share}:;"} if random.random() < 0.8 else {}
+            amounts = f"{random.choice(kind.templates)},{random.choice([0, 0, 8])}"
+            share = f"{builder.spec.node_name}-{random.randrange(3)},{kind.word},{amounts}"
+            record = {f"hami.io/{kind.word}-devices-allocated": f"{share}:;"} if random.random() < 0.8 else {}
             builder = builder.annotate(**record)
+        uses = {f"hami.io/{use}-{kind.word}-uuid": "n0-0,n1-1,n2-0,n2-1" for use in ("use", "no-use")}
+        builder = builder.annotate(**{key: text for key, text in uses.items() if random.random() < 0.1})
         limits = []
         for _ in range(random.choice([1, 1, 2])):
-            memory = random.choice([None, 1024, 3073, 12288, WHOLE, 24577])
-            limits.append({NPU: random.choice([1, 1, 2]), **({} if memory is None else {NPU_MEMORY: memory})})
+            memory = random.choice([None, None, 1024, 3073, kind.templates[-1], kind.whole, kind.capacity + 1])
+            number = random.choice([1, 1, 2, 3] if len(networks) > 1 else [1, 1, 2])
+            limits.append({kind.number: number, **({} if memory is None else {kind.memory: memory})})
         return asking(builder, *limits)
 
-    return scene(random, node_of, pod_of), (Hami(policy), {"AscendHAMiVNPUEnable": True})
+    return scene(random, node_of, pod_of)
+
+
+def hami(random: Random, policy: str) -> tuple[Told, Made]:
+    reference, whole = Hami(policy), Hami.kind.whole
+    memories = [whole, whole, Hami.kind.capacity, Hami.kind.templates[-1]]
+    return ascend(random, reference, memories, networks=[None]), (reference, {"AscendHAMiVNPUEnable": True})
+
+
+ASCEND_910 = Kind("Ascend910B", (8192, 16384), 32768, 40000)
+
+
+def networks(random: Random, policy: str) -> tuple[Told, Made]:
+    """Cards of a configured kind, several of which are best taken from one network."""
+    kind = ASCEND_910
+    reference = Hami(policy, kind)
+    told = ascend(random, reference, [kind.whole, kind.whole, kind.whole, 16384], networks=[None, 0, 1, 1, 2])
+    entry = {
+        "commonWord": kind.word,
+        "resourceName": kind.number,
+        "resourceMemoryName": kind.memory,
+        "memoryAllocatable": kind.whole,
+        "memoryCapacity": kind.capacity,
+        "templates": [{"name": f"t{memory}", "memory": memory} for memory in reversed(kind.templates)],
+    }
+    told.others.append(configured({"vnpus": {"configs": [entry]}}))
+    return told, (reference, {"AscendHAMiVNPUEnable": True})
 
 
 MIG_GROUPS = {"small": [(10, 3), (20, 1)], "mixed": [(20, 1), (10, 1)], "large": [(40, 1)]}
-CONFIGURED = {
-    "nvidia": {
-        "resourceCountName": names.VGPU_NUMBER,
-        "resourceMemoryName": names.VGPU_MEMORY,
-        "resourceCoreName": names.VGPU_CORES,
-        "knownMigGeometries": [
-            {
-                "models": [CUT],
-                "allowedGeometries": [
-                    {
-                        "group": group,
-                        "geometries": [
-                            {"name": f"{group}-{memory}", "memory": memory, "count": count} for memory, count in kinds
-                        ],
-                    }
-                    for group, kinds in MIG_GROUPS.items()
-                ],
-            }
-        ],
-    }
-}
+
+
+def configured(document: dict[str, object]) -> core.ConfigMap:
+    """The device configuration."""
+    meta = core.ObjectMeta(name="volcano-vgpu-device-config", namespace="kube-system")
+    return core.ConfigMap(metadata=meta, data={FILE: json.dumps(document)})
+
+
+def geometries() -> list[object]:
+    """``MIG_GROUPS`` as the configuration says it."""
+    groups = [
+        {
+            "group": group,
+            "geometries": [{"name": f"{group}-{memory}", "memory": memory, "count": count} for memory, count in kinds],
+        }
+        for group, kinds in MIG_GROUPS.items()
+    ]
+    return [{"models": [CUT], "allowedGeometries": groups}]
 
 
 def mig(random: Random, policy: str) -> tuple[Told, Made]:
-    """Some nodes have cards that are cut, others the same cards whole."""
+    """Some nodes have cards that are cut, others the same cards whole; they list their memory by a factor, if any."""
     free: dict[str, list[str]] = {}
+    factor = random.choice([None, 0, 1, 2, 3])
+    memory = 40 // max(factor or 0, 1)
 
     def node_of(name: str) -> core.Node:
         mode, cards = random.choice(["mig", "mig", "hami-core"]), []
         for at in range(random.randint(1, 3)):
-            cards.append(card(f"{name}-{at}", limit=7, memory=40, type=f"NVIDIA-{CUT}", mode=mode))
+            cards.append(card(f"{name}-{at}", limit=7, memory=memory, type=f"NVIDIA-{CUT}", mode=mode))
             group = random.choice(list(MIG_GROUPS))
             count = sum(count for _, count in MIG_GROUPS[group]) if mode == "mig" else 0
             free.setdefault(name, []).extend(f"{name}-{at}[{group}-{position}]" for position in range(count))
@@ -206,18 +244,18 @@ def mig(random: Random, policy: str) -> tuple[Told, Made]:
         }
         builder = builder.annotate(**{key: text for key, text in texts.items() if random.random() < 0.2})
         limits = [
-            slice_of(random.choice([1, 1, 2]), random.choice([None, 5, 10, 15, 30]), random.choice([None, 30]))
+            slice_of(random.choice([1, 1, 2]), random.choice([None, 3, 5, 7, 10, 15, 30]), random.choice([None, 30]))
             for _ in range(random.choice([1, 1, 2]))
         ]
         return asking(builder, *limits)
 
     told = scene(random, node_of, pod_of)
-    meta = core.ObjectMeta(name="volcano-vgpu-device-config", namespace="kube-system")
-    told.others.append(core.ConfigMap(metadata=meta, data={FILE: json.dumps(CONFIGURED)}))
-    return told, (VGpu(policy, [], MIG_GROUPS), {"VGPUEnable": True})
+    nvidia = {} if factor is None else {"gpuMemoryFactor": factor}
+    told.others.append(configured({"nvidia": {"knownMigGeometries": geometries(), **nvidia}}))
+    return told, (VGpu(policy, [], MIG_GROUPS, factor or 0), {"VGPUEnable": True})
 
 
-FAMILIES = {"gpushare": gpu_share, "vgpu": vgpu, "mig": mig, "hami": hami}
+FAMILIES = {"gpushare": gpu_share, "vgpu": vgpu, "mig": mig, "hami": hami, "networks": networks}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -227,7 +265,7 @@ def test_a_device_family_agrees_with_its_reference(name: str, seed: int) -> None
     policy, weight = random.choice(["binpack", "spread", ""]), random.choice([0, 1, 10])
     told, (family, switches) = FAMILIES[name](random, policy)
     plugin = devices(**switches, SchedulePolicy=policy, ScheduleWeight=weight)
-    ignored = frozenset({NPU_MEMORY})
+    ignored = frozenset({Hami.kind.memory, ASCEND_910.memory})
     story = Story(told, [plugin], DeviceShare([family], weight), together=("gang", "predicates"), unheeded=ignored)
     Play(random, story).run()
 
@@ -257,8 +295,9 @@ def chips_scene(random: Random, reference: MindCluster) -> Told:
     ]
     at = 0
     for name, chips in reference.chips.items():
+        smaller = random.choice([None, None, *LEFT_OVER])
         for chip in chips:
-            for text, real in parts_of(random, chip):
+            for text, real in parts_of(random, chip) if smaller is None else crowded(chip, smaller):
                 annotations = {NPU_CORE: text, **({REAL: f"Ascend310P-2c-105-0_{real}"} if real else {})}
                 told.pods[f"old{at}"] = asking(member(f"old{at}", **annotations).on(name), {NPU_CORE: 1})
                 at += 1
@@ -276,6 +315,16 @@ def parts_of(random: Random, chip: int) -> list[tuple[str, str]]:
     names = random.sample(["vir01", "vir01", "vir02", "vir02_1c", "vir04_3c_ndvpp"], random.randint(0, 3))
     made = [(f"{chip}-{name}", str(number)) for number, name in enumerate(names)]
     return [(text, real if random.random() < 0.9 else "") for text, real in made]
+
+
+LEFT_OVER = {"vir02_1c": ["vir04", "vir02"], "vir04_3c": ["vir04"]}
+"""Smaller slices, and slices that leave room for them and not for the larger ones with as many cores."""
+
+
+def crowded(chip: int, smaller: str) -> list[tuple[str, str]]:
+    """Chips with room for a smaller slice, while one of that kind is being made on the first."""
+    names = LEFT_OVER[smaller] if chip else [smaller]
+    return [(f"{chip}-{name}", str(number) if chip else "") for number, name in enumerate(names)]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -5,13 +5,14 @@ Claims are as the API server has them; what pods that were placed since have bee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor
 
 from stromboli.api import core
 from tests.scheduler.plugins.reference import requirement_holds
-from tests.scheduler.plugins.references.telling import Act, Place, Told, amount
+from tests.scheduler.plugins.references.promising import promises
+from tests.scheduler.plugins.references.telling import Place, Told, amount
 
 ZONE_KEYS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -105,17 +106,21 @@ class Volumes:
 
     def plan(self, told: Told, pod: core.Pod, node: core.Node) -> dict[str, str | None] | None:
         """For each claim that waits for the pod its volume, None for one to be made; None where it cannot be."""
-        return self._plan(pod, node, self._promises(told))
+        return self._plan(pod, node, promises(told, self._promised))
 
-    def _plan(self, pod: core.Pod, node: core.Node, promises: dict[str, Promise]) -> dict[str, str | None] | None:
+    def _promised(self, pod: core.Pod, node: core.Node, before: Mapping[str, Promise]) -> dict[str, Promise] | None:
+        plan = self._plan(pod, node, before)
+        return None if plan is None else {claim: (volume, node.name) for claim, volume in plan.items()}
+
+    def _plan(self, pod: core.Pod, node: core.Node, before: Mapping[str, Promise]) -> dict[str, str | None] | None:
         chosen: dict[str, str | None] = {}
         waiting: list[core.PersistentVolumeClaim] = []
         for claim in self._of(pod):
             if claim.spec.volume_name:
                 if not self._reaches(self.volumes[claim.spec.volume_name], node):
                     return None
-            elif claim.name in promises:
-                volume, where = promises[claim.name]
+            elif claim.name in before:
+                volume, where = before[claim.name]
                 if volume is None and where != node.name:
                     return None
                 if volume is not None and not self._reaches(self.volumes[volume], node):
@@ -123,7 +128,7 @@ class Volumes:
                 chosen[claim.name] = volume
             else:
                 waiting.append(claim)
-        taken = {volume for volume, _ in promises.values() if volume is not None}
+        taken = {volume for volume, _ in before.values() if volume is not None}
         waiting.sort(key=_size)
         for claim in waiting:
             selected = claim.metadata.annotations.get("volume.kubernetes.io/selected-node")
@@ -166,38 +171,6 @@ class Volumes:
         return terms is None or any(
             all(requirement_holds(one, node.metadata.labels) for one in term.match_expressions) for term in terms
         )
-
-    def _promises(self, told: Told) -> dict[str, Promise]:
-        """By claim, as long as a pod relies on it."""
-        promises: dict[str, Promise] = {}
-        users: dict[str, set[str]] = {}
-        placed: dict[str, str] = {}
-        waiting: set[str] = set()
-
-        def leave(name: str) -> None:
-            for claim in [claim for claim, pods in users.items() if name in pods]:
-                users[claim].discard(name)
-                if not users[claim]:
-                    del users[claim], promises[claim]
-
-        for step in told.steps:
-            match step.act:
-                case Act.PLACE | Act.PROMISE:
-                    node = told.nodes[step.node]
-                    plan = self._plan(told.pod(step.pod), node, promises)
-                    assert plan is not None
-                    placed[step.pod] = step.node
-                    waiting |= {step.pod} if step.act is Act.PROMISE else set()
-                    for claim, volume in plan.items():
-                        promises.setdefault(claim, (volume, node.name))
-                        users.setdefault(claim, set()).add(step.pod)
-                case Act.EVICT | Act.GO:
-                    leave(step.pod)
-                case Act.CLOSE:
-                    for name in waiting:
-                        leave(name)
-                    waiting = set()
-        return promises
 
 
 def _size(claim: core.PersistentVolumeClaim) -> float:

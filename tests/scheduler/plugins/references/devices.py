@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 
 from stromboli.api import core
 from tests.scheduler.plugins.references.claims import Some
-from tests.scheduler.plugins.references.telling import Act, Told
+from tests.scheduler.plugins.references.promising import promises
+from tests.scheduler.plugins.references.telling import Told
 
 Chosen = tuple[str, str]
 """Pool and device."""
+Plan = dict[str, Sequence[Chosen]]
+"""Devices by claim."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,19 @@ class Devices:
 
     def refusals(self, told: Told, pod: core.Pod, node: core.Node) -> list[str]:
         """A claim that has its devices elsewhere, or one for which there are none."""
-        return Some(["refused"]) if self._plan(told, pod.name, node, self._promises(told)) is None else []
+
+        def plan(pod: core.Pod, node: core.Node, before: Mapping[str, Sequence[Chosen]]) -> Plan | None:
+            return self._plan(told, pod.name, node, before)
+
+        return Some(["refused"]) if plan(pod, node, promises(told, plan)) is None else []
 
     def scores(self, told: Told, pod: core.Pod, nodes: Sequence[core.Node]) -> dict[str, float]:
         """None."""
         return {}
 
-    def _plan(
-        self, told: Told, pod: str, node: core.Node, promises: Mapping[str, Sequence[Chosen]]
-    ) -> dict[str, list[Chosen]] | None:
-        given = {name: claim.given for name, claim in self.claims.items() if claim.given} | dict(promises)
+    def _plan(self, told: Told, pod: str, node: core.Node, before: Mapping[str, Sequence[Chosen]]) -> Plan | None:
+        """What claims of the pod get, or have been promised before."""
+        given = {name: claim.given for name, claim in self.claims.items() if claim.given} | dict(before)
         wanted = []
         for name in self.used.get(pod, ()):
             if name not in given:
@@ -62,7 +68,9 @@ class Devices:
             elif any(pool in told.nodes and pool != node.name for pool, _ in given[name]):
                 return None
         taken = {device for devices in given.values() for device in devices}
-        return next(self._solutions(node, wanted, taken), None)
+        fresh = next(self._solutions(node, wanted, taken), None)
+        known = {name: before[name] for name in self.used.get(pod, ()) if name in before}
+        return None if fresh is None else {**known, **fresh}
 
     def _solutions(
         self, node: core.Node, wanted: Sequence[str], taken: set[Chosen]
@@ -93,33 +101,3 @@ class Devices:
 
     def _size(self, device: Chosen) -> int:
         return self.pools[device[0]][device[1]]
-
-    def _promises(self, told: Told) -> dict[str, list[Chosen]]:
-        """What pods that were placed since have been promised, by claim."""
-        promises: dict[str, list[Chosen]] = {}
-        users: dict[str, set[str]] = {}
-        waiting: set[str] = set()
-
-        def leave(name: str) -> None:
-            for claim in [claim for claim, pods in users.items() if name in pods]:
-                users[claim].discard(name)
-                if not users[claim]:
-                    del users[claim], promises[claim]
-
-        for step in told.steps:
-            match step.act:
-                case Act.PLACE | Act.PROMISE:
-                    plan = self._plan(told, step.pod, told.nodes[step.node], promises)
-                    assert plan is not None
-                    promises |= plan
-                    waiting |= {step.pod} if step.act is Act.PROMISE else set()
-                    for claim in self.used.get(step.pod, ()):
-                        if claim in promises:
-                            users.setdefault(claim, set()).add(step.pod)
-                case Act.EVICT | Act.GO:
-                    leave(step.pod)
-                case Act.CLOSE:
-                    for name in waiting:
-                        leave(name)
-                    waiting = set()
-        return promises

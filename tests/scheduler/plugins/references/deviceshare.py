@@ -13,7 +13,8 @@ from math import floor
 from typing import Protocol
 
 from stromboli.api import core
-from tests.scheduler.plugins.references.telling import Act, Told, amount
+from tests.scheduler.plugins.references.promising import holdings
+from tests.scheduler.plugins.references.telling import Told, amount
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Share:
     """Group and position of an instance, on cards that are cut."""
 
 
-Held = dict[str, list[Share]]
+Held = Mapping[str, Sequence[Share]]
 """By pod."""
 
 
@@ -83,26 +84,11 @@ class DeviceShare:
 
 def held(family: Family, told: Told, node: core.Node) -> Held:
     """Who holds what of a family on a node now."""
-    found: Held = {}
-    for name, pod in [*told.pods.items(), *told.gone.items()]:
-        if pod.spec.node_name == node.name and not pod.deleting:
-            found[name] = family.recorded(pod)
-    promised = set()
-    for step in told.steps:
-        match step.act:
-            case Act.PLACE | Act.PROMISE:
-                pod = told.pod(step.pod)
-                if step.node == node.name and family.concerns(pod, node):
-                    found[step.pod] = list(family.choose(told, pod, node, found).shares)
-                    if step.act is Act.PROMISE:
-                        promised.add(step.pod)
-            case Act.EVICT | Act.GO:
-                found.pop(step.pod, None)
-            case Act.CLOSE:
-                for name in promised:
-                    found.pop(name, None)
-                promised = set()
-    return found
+
+    def chosen(pod: core.Pod, before: Held) -> Sequence[Share]:
+        return family.choose(told, pod, node, before).shares if family.concerns(pod, node) else ()
+
+    return holdings(told, node, family.recorded, chosen)
 
 
 def of_card(held_: Held, card: str) -> list[Share]:
@@ -193,22 +179,38 @@ class Wish:
     cards: int
     memory: float | None
     cores: float
+    percentage: float = 100.0
+    """Of a card's memory, if no memory is asked for."""
+
+    def of(self, card: float) -> float:
+        """The memory that is asked for of a card with so much."""
+        return floor(card * self.percentage / 100) if self.memory is None else self.memory
 
 
 @dataclass(frozen=True)
 class VGpu:
     """Slices of cards; exclusive rules are maps of labels.
 
-    Cards of type ``CUT`` in mode ``mig`` are cut as ``groups`` say: by group, kinds of (memory, count) as listed.
+    Cards of type ``CUT`` in mode ``mig`` are cut as ``groups`` say: by group, kinds of (memory, count) as listed. Their
+    memory is counted in units of ``factor`` elsewhere.
     """
 
     policy: str = ""
     rules: Sequence[Mapping[str, str]] = field(default_factory=list)
     groups: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    factor: int = 0
+    """What is asked for is multiplied by it, what an instance has is divided by it; 0 and 1 are the same."""
+    resources: tuple[str, str, str] = (VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES)
+    """By which pods ask; nodes offer shares under the usual names all the same."""
+    percentage: str = ""
+    """The resource by which parts of cards are asked for; none unless it is configured."""
 
     def concerns(self, pod: core.Pod, node: core.Node) -> bool:
         """Some container has the number or the memory in its limits."""
-        return bool(self.cards(node)) and bool(wishes(pod, VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES))
+        return bool(self.cards(node)) and bool(self._wishes(pod))
+
+    def _wishes(self, pod: core.Pod) -> list[Wish]:
+        return wishes(pod, *self.resources, self.percentage)
 
     @staticmethod
     def cards(node: core.Node) -> list[Card]:
@@ -232,14 +234,15 @@ class VGpu:
                 parts = item.split(",")
                 if len(parts) >= 4 and parts[2].isdigit() and parts[3].isdigit():
                     uuid, _, place = parts[0].rstrip("]").partition("[")
-                    memory = self._instances(place.partition("-")[0])[place] if place else float(parts[2])
+                    instance = self._instances(place.partition("-")[0])[place] if place else 0
+                    memory = instance // max(self.factor, 1) if place else float(parts[2])
                     found.append(Share(uuid, memory, float(parts[3]), place))
         return found
 
-    def _instances(self, group: str) -> dict[str, float]:
+    def _instances(self, group: str) -> dict[str, int]:
         """Memory of all instances of a group, by place."""
         each = [memory for memory, count in self.groups[group] for _ in range(count)]
-        return {f"{group}-{position}": float(memory) for position, memory in enumerate(each)}
+        return {f"{group}-{position}": memory for position, memory in enumerate(each)}
 
     def _instance(self, there: Sequence[Share], need: float) -> tuple[str, float] | None:
         """The smallest free instance that will do, of the group in use, else of the first that has one."""
@@ -247,11 +250,11 @@ class VGpu:
         for group in self.groups:
             if taken and taken[0].partition("-")[0] != group:
                 continue
-            fitting = [(memory, place) for place, memory in self._instances(group).items() if memory >= need]
-            free = [(memory, place) for memory, place in fitting if place not in taken]
-            if free:
-                least = min(memory for memory, _ in free)
-                return next(place for memory, place in free if memory == least), least
+            free = {place: memory for place, memory in self._instances(group).items() if place not in taken}
+            fitting = [memory for memory in free.values() if memory >= need * max(self.factor, 1)]
+            if fitting:
+                place = next(place for place, memory in free.items() if memory == min(fitting))
+                return place, min(fitting) // max(self.factor, 1)
         return None
 
     def choose(self, told: Told, pod: core.Pod, node: core.Node, held: Held) -> Choice:
@@ -263,14 +266,14 @@ class VGpu:
             return refused
         mine: list[Share] = []
         score = 0.0
-        for wish in wishes(pod, VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES):
+        for wish in self._wishes(pod):
             if wish.cards > len(cards):
                 return refused
             chosen = 0
             for at in self._ordered(cards, {**held, "": [*mine]}):
                 card = cards[at]
                 there = of_card({**held, "": mine}, card.uuid)
-                need = float(card.memory) if wish.memory is None else wish.memory
+                need = wish.of(card.memory)
                 if chosen == wish.cards:
                     break
                 if self._passes(told, pod, card, held, there, need, wish.cores):
@@ -324,16 +327,20 @@ class VGpu:
         return 100.0 if self.policy == "spread" and not there else 0.0
 
 
-def wishes(pod: core.Pod, number: str, memory: str, cores: str) -> list[Wish]:
-    """One for each container that has the number or the memory in its limits; a number of 0 asks for nothing."""
+def wishes(pod: core.Pod, number: str, memory: str, cores: str = "", percentage: str = "") -> list[Wish]:
+    """One for each container that has the number or the memory in its limits; a number of 0 asks for nothing.
+
+    Who asks for a part of the memory asks for no amount of it.
+    """
     found = []
     for one in pod.spec.containers:
         limits, requests = one.resources.limits, one.resources.requests
         if number in limits or memory in limits:
             cards = int(amount(limits, number)) // 1000 if number in limits else 1
-            wanted = limits.get(memory, requests.get(memory))
-            needed = None if wanted is None else amount({"m": wanted}, "m") / 1000
-            found.append(Wish(cards, needed, amount(limits, cores) / 1000))
+            part, wanted = ({**requests, **limits}.get(name) if name else None for name in (percentage, memory))
+            needed = None if wanted is None or part is not None else amount({"m": wanted}, "m") / 1000
+            of_card = 100.0 if part is None else amount({"p": part}, "p") / 1000
+            found.append(Wish(cards, needed, amount(limits, cores) / 1000, of_card))
     return [wish for wish in found if wish.cards]
 
 
@@ -354,73 +361,128 @@ def _matches(rule: Mapping[str, str], pod: core.Pod) -> bool:
 
 # -- section 32 ----------------------------------------------------------------------------------------------------
 
-WORD = "Ascend310P"
-NPU, NPU_MEMORY = f"huawei.com/{WORD}", f"huawei.com/{WORD}-memory"
-TEMPLATES, WHOLE, CAPACITY = (3072, 6144, 12288), 21527, 24576
+
+@dataclass(frozen=True)
+class Registered:
+    """A card as its node lists it."""
+
+    id: str
+    index: int
+    count: int
+    memory: float
+    cores: float
+    network: int | None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A word, slices that a card is cut into, and what of its memory can be had."""
+
+    word: str
+    templates: tuple[int, ...]
+    whole: int
+    capacity: int
+
+    @property
+    def number(self) -> str:
+        """The resource by which cards are asked for."""
+        return f"huawei.com/{self.word}"
+
+    @property
+    def memory(self) -> str:
+        """The resource by which parts of them are asked for."""
+        return f"huawei.com/{self.word}-memory"
+
+    def trimmed(self, memory: float) -> float | None:
+        """The smallest template that will do, else a whole card; None when no card is as large."""
+        fitting = [one for one in self.templates if one >= memory]
+        if fitting:
+            return float(min(fitting))
+        return float(self.whole) if memory <= self.capacity else None
+
+
+ASCEND_310P = Kind("Ascend310P", (3072, 6144, 12288), 21527, 24576)
+"""As it is when nothing is configured."""
 
 
 @dataclass(frozen=True)
 class Hami:
-    """Ascend 310P as it is configured when nothing is."""
+    """Ascend cards of one kind."""
 
     policy: str = ""
+    kind: Kind = ASCEND_310P
 
     def concerns(self, pod: core.Pod, node: core.Node) -> bool:
         """The node has cards, and some container asks for one."""
-        return bool(self._cards(node)) and bool(wishes(pod, NPU, NPU_MEMORY, ""))
+        return bool(self._cards(node)) and bool(wishes(pod, self.kind.number, self.kind.memory))
 
-    @staticmethod
-    def _cards(node: core.Node) -> list[dict[str, float | str]]:
-        text = node.metadata.annotations.get(f"hami.io/node-register-{WORD}", "[]")
-        listed: list[dict[str, float | str]] = json.loads(text)
-        return listed if amount(node.status.allocatable, NPU) else []
+    def _cards(self, node: core.Node) -> list[Registered]:
+        text = node.metadata.annotations.get(f"hami.io/node-register-{self.kind.word}", "[]")
+        listed = [
+            Registered(
+                str(one["id"]),
+                int(one["index"]),
+                int(one["count"]),
+                float(one["devmem"]),
+                float(one["devcore"]),
+                one.get("custominfo", {}).get("NetworkID"),
+            )
+            for one in json.loads(text)
+        ]
+        return listed if amount(node.status.allocatable, self.kind.number) else []
 
-    @staticmethod
-    def recorded(pod: core.Pod) -> list[Share]:
+    def recorded(self, pod: core.Pod) -> list[Share]:
         """Per device ``uuid,W,mem,cores:``, after each container ``;``."""
-        text = pod.metadata.annotations.get(f"hami.io/{WORD}-devices-allocated", "")
+        text = pod.metadata.annotations.get(f"hami.io/{self.kind.word}-devices-allocated", "")
         parts = [item.split(",") for item in text.replace(";", ":").split(":") if item.count(",") == 3]
         return [Share(uuid, float(memory), float(cores)) for uuid, _, memory, cores in parts]
 
     def choose(self, told: Told, pod: core.Pod, node: core.Node, held: Held) -> Choice:
-        """Cards by score before anything is booked; no card for two containers."""
-        refused, cards = Choice(refusal="no ascend device available"), self._cards(node)
-        ordered = sorted(range(len(cards)), key=lambda at: (-self._score(cards[at], held), at))
-        mine: list[Share] = []
+        """Cards by score before anything is booked; no card for two containers; several only if they are whole."""
+        cards = self._cards(node)
+        near = self.kind.word.startswith("Ascend910") and all(card.network is not None for card in cards)
+        ordered = sorted(cards, key=lambda card: (-self._score(card, held), card.index))
+        mine: list[tuple[Registered, float]] = []
         score = 0.0
-        for wish in wishes(pod, NPU, NPU_MEMORY, ""):
-            chosen: list[Share] = []
-            for at in ordered:
-                card = cards[at]
-                memory = trimmed(float(card["devmem"]) if wish.memory is None else wish.memory)
-                if memory is None or (wish.cards > 1 and memory != WHOLE):
-                    return refused
-                taken = any(share.card == card["id"] for share in mine)
-                if len(chosen) < wish.cards and not taken and self._fits(card, held, memory):
-                    score += 0.0 if chosen else self._score(card, held)
-                    chosen.append(Share(str(card["id"]), memory))
-            if len(chosen) < wish.cards:
-                return refused
-            mine += chosen
-        return Choice(tuple(mine), score)
+        for wish in wishes(pod, self.kind.number, self.kind.memory):
+            fitting = []
+            for card in ordered:
+                memory = self.kind.trimmed(wish.of(card.memory))
+                if memory is None or (wish.cards > 1 and memory != self.kind.whole) or not self._named(pod, card):
+                    continue
+                if all(card is not one for one, _ in mine) and self._fits(card, held, memory):
+                    fitting.append((card, memory))
+            if len(fitting) < wish.cards:
+                return Choice(refusal="no ascend device available")
+            if near:
+                crowds = [card.network for card, _ in fitting]
+                fitting.sort(key=lambda one: (-crowds.count(one[0].network), one[0].network))
+            score += self._score(fitting[0][0], held)
+            mine += fitting[: wish.cards]
+        shares = tuple(Share(card.id, memory) for card, memory in mine)
+        return Choice(shares, score + self._closeness([card.network for card, _ in mine]))
 
-    def _score(self, card: Mapping[str, float | str], held: Held) -> float:
-        there = of_card(held, str(card["id"]))
+    def _closeness(self, networks: Sequence[int | None]) -> float:
+        """For cards whose networks are all known."""
+        if not self.kind.word.startswith("Ascend910") or None in networks:
+            return 0.0
+        return 10 * max(networks.count(one) for one in networks) / len(networks)
+
+    def _named(self, pod: core.Pod, card: Registered) -> bool:
+        """Pods may name the cards that they want, and those that they do not want."""
+        word, annotations = self.kind.word, pod.metadata.annotations
+        wanted, unwanted = (annotations.get(f"hami.io/{use}-{word}-uuid", "") for use in ("use", "no-use"))
+        return (not wanted or card.id in wanted.split(",")) and card.id not in unwanted.split(",")
+
+    def _score(self, card: Registered, held: Held) -> float:
+        there = of_card(held, card.id)
         if self.policy == "binpack":
-            return 100 * sum(share.memory for share in there) / float(card["devmem"])
+            return 100 * sum(share.memory for share in there) / card.memory
         return 100.0 if self.policy == "spread" and not there else 0.0
 
     @staticmethod
-    def _fits(card: Mapping[str, float | str], held: Held, memory: float) -> bool:
-        there, cores = of_card(held, str(card["id"])), float(card["devcore"])
+    def _fits(card: Registered, held: Held, memory: float) -> bool:
+        there = of_card(held, card.id)
         used = sum(share.cores for share in there)
-        room = float(card["devmem"]) - sum(share.memory for share in there) >= memory
-        return len(there) < float(card["count"]) and room and used <= cores and not (cores and used == cores)
-
-
-def trimmed(memory: float) -> float | None:
-    """The smallest template that will do, else a whole card; None when no card is as large."""
-    fitting = [one for one in TEMPLATES if one >= memory]
-    if fitting:
-        return float(min(fitting))
-    return float(WHOLE) if memory <= CAPACITY else None
+        room = card.memory - sum(share.memory for share in there) >= memory
+        return len(there) < card.count and room and used <= card.cores and not (card.cores and used == card.cores)

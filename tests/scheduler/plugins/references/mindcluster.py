@@ -5,12 +5,13 @@ The sum of idle AI cores is left to the ordinary check of resources, so that pod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stromboli.api import core
 from tests.scheduler.plugins.references.claims import Some
-from tests.scheduler.plugins.references.telling import Act, Told, amount
+from tests.scheduler.plugins.references.promising import holdings
+from tests.scheduler.plugins.references.telling import Told, amount
 
 NPU = "huawei.com/npu-core"
 REAL = "huawei.com/AscendReal"
@@ -34,6 +35,10 @@ class Part:
     chip: int
     template: str = ""
     group: str | None = None
+
+
+Held = Mapping[str, Sequence[Part]]
+"""By pod."""
 
 
 @dataclass
@@ -67,10 +72,10 @@ class MindCluster:
             found[name] = 8.0
         return {name: score * self.weight for name, score in found.items()}
 
-    def _choose(self, pod: core.Pod, node: str, held: dict[str, list[Part]]) -> list[Part] | None:
+    def _choose(self, pod: core.Pod, node: str, before: Held) -> list[Part] | None:
         if node in self.separated or pod.metadata.labels.get("vnpu-dvpp", "null") not in ("yes", "no", "null"):
             return None
-        parts = [part for one in held.values() for part in one]
+        parts = [part for one in before.values() for part in one]
         chips = [chip for chip in self.chips[node] if chip not in self.sick[node]]
         cores = _cores(pod)
         if cores and cores % CORES == 0:
@@ -87,25 +92,16 @@ class MindCluster:
                 return [Part(best, name)] if making <= {name} else None
         return None
 
-    def _held(self, told: Told, node: str) -> dict[str, list[Part]]:
-        found = {}
-        for name, pod in [*told.pods.items(), *told.gone.items()]:
-            if pod.spec.node_name == node and not pod.deleting:
-                found[name] = [part for part in _recorded(pod) if part.chip not in self.sick[node]]
-        waiting = set()
-        for step in told.steps:
-            match step.act:
-                case Act.PLACE | Act.PROMISE if step.node == node and _asks(told.pod(step.pod)):
-                    parts = self._choose(told.pod(step.pod), node, found)
-                    assert parts is not None
-                    found[step.pod] = parts
-                    waiting |= {step.pod} if step.act is Act.PROMISE else set()
-                case Act.EVICT | Act.GO:
-                    found.pop(step.pod, None)
-                case Act.CLOSE:
-                    found = {name: parts for name, parts in found.items() if name not in waiting}
-                    waiting = set()
-        return found
+    def _held(self, told: Told, node: str) -> Held:
+        def recorded(pod: core.Pod) -> list[Part]:
+            return [part for part in _recorded(pod) if part.chip not in self.sick[node]]
+
+        def chosen(pod: core.Pod, before: Held) -> Sequence[Part]:
+            parts = self._choose(pod, node, before) if _asks(pod) else []
+            assert parts is not None
+            return parts
+
+        return holdings(told, told.nodes[node], recorded, chosen)
 
 
 def _asks(pod: core.Pod) -> bool:

@@ -97,6 +97,23 @@ class Told:
                     found = dict(_closed(found))
         return found
 
+    def moves(self) -> Iterator[tuple[str, str]]:
+        """Pods and the nodes to which they came, one after the other; no node: they have nothing there any more.
+
+        Who was only told to wait has nothing when the session ends.
+        """
+        waiting: list[str] = []
+        for step in self.steps:
+            match step.act:
+                case Act.PLACE | Act.PROMISE:
+                    waiting += [step.pod] if step.act is Act.PROMISE else []
+                    yield step.pod, step.node
+                case Act.EVICT | Act.GO:
+                    yield step.pod, ""
+                case Act.CLOSE:
+                    yield from ((name, "") for name in waiting)
+                    waiting = []
+
     def pending(self) -> list[str]:
         """Pods without a node."""
         placed = self.where()
