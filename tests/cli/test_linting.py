@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
+from stromboli.cli.rehearsing.entries import ARGUMENTS
 from stromboli.cli.rehearsing.linting import Lint, lint
 from stromboli.cli.rehearsing.policies import PLUGINS
+from stromboli.scheduler.actions import ACTIONS
+from stromboli.scheduler.core.cycle import Cycle
+from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.policy import Policy
 from stromboli.testing.apiserver import FakeApiServer
 from tests.cli.driving import drive
 
@@ -26,6 +32,12 @@ def policy(actions: str, *tiers: str) -> str:
     lines = [f'actions: "{actions}"', "tiers:"]
     lines += ["- plugins: [" + ", ".join(f"{{name: {name}}}" for name in tier.split()) + "]" for tier in tiers]
     return "\n".join(lines)
+
+
+def configured(**entries: Mapping[str, object]) -> str:
+    """A good policy with arguments of actions."""
+    listed = [{"name": name, "arguments": dict(arguments)} for name, arguments in entries.items()]
+    return GOOD + yaml.safe_dump({"configurations": listed}, sort_keys=False)
 
 
 CASES: dict[str, tuple[str, list[str]]] = {
@@ -119,6 +131,51 @@ CASES: dict[str, tuple[str, list[str]]] = {
             "Input should be a valid number, got 'lots'"
         ],
     ),
+    "an argument for a plugin that takes none": (
+        GOOD.replace("{name: gang}", "{name: gang, arguments: {weight: 1}}"),
+        ["warning: gang: argument 'weight' has no effect: the plugin takes none"],
+    ),
+    "slips of the pen in entries for actions": (
+        configured(
+            preempt={"minCandidateNodesPercent": 5, "other": 1, "maxCandidateNodesAbsolute": 5},
+            gangreclaim={"maxDomain": 3, "allowWholeBundle": "no"},
+            enqueue={"weight": 1},
+        ),
+        [
+            "warning: configurations: preempt: argument 'minCandidateNodesPercent' is not known; "
+            "did you mean 'minCandidateNodesPercentage'?",
+            "warning: configurations: preempt: argument 'other' is not known (known: enableTopologyAwarePreemption, "
+            "maxCandidateNodesAbsolute, minCandidateNodesAbsolute, minCandidateNodesPercentage, "
+            "predicateErrorCacheEnable)",
+            "warning: configurations: gangreclaim: argument 'maxDomain' is not known; did you mean 'maxDomains'?",
+            "warning: configurations: gangreclaim: allowWholeBundle takes true or false, got 'no', which has no effect",
+            "warning: configurations: enqueue: argument 'weight' is not known; it takes none",
+        ],
+    ),
+    "slips of the pen in an entry for a plugin": (
+        configured(**{"init-params": {"useClusterInfoManger": False, "self-maintain-available-card": 1}}),
+        [
+            "warning: configurations: init-params: argument 'useClusterInfoManger' is not known; "
+            "did you mean 'useClusterInfoManager'?",
+            "warning: configurations: init-params: self-maintain-available-card takes true or false, got 1, which has",
+        ],
+    ),
+    "values as they may be written": (
+        configured(
+            allocate={"predicateErrorCacheEnable": "F"},
+            gangpreempt={"maxDomains": 3, "allowWholeBundle": True},
+            preempt={"minCandidateNodesAbsolute": 0},
+        ),
+        [],
+    ),
+    "a number in quotes": (
+        configured(gangpreempt={"maxDomains": "3"}),
+        ["warning: configurations: gangpreempt: maxDomains takes a whole number, got '3', which has no effect"],
+    ),
+    "two entries of one name": (
+        configured(allocate={}) + "- {name: allocate, arguments: {predicateErrorCacheEnable: false}}\n",
+        ["warning: configurations has 2 entries allocate: only the first counts"],
+    ),
     "a plugin that is not there": (
         GOOD.replace("nodeorder", "nodeordre"),
         ["error: tiers[1].plugins[4].name: plugin 'nodeordre' is not known; did you mean nodeorder?"],
@@ -148,6 +205,27 @@ def test_what_plugins_read_of_configurations_is_known() -> None:
     assert entries
     content = GOOD + "configurations:\n" + "".join(f"- name: {name}\n" for name in entries)
     assert lint(content).findings == ()
+
+
+class Asked(dict[str, object]):
+    """Arguments that remember what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys_asked: set[str] = set()
+
+    def get(self, key: str, default: object = None) -> object:
+        """Nothing."""
+        self.keys_asked.add(key)
+        return default
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_what_actions_read_of_configurations_is_known(name: str) -> None:
+    asked = Asked()
+    cycle = Cycle(Mirror(), Policy(actions=(), tiers=()), 0.0, session_id="s", plugins={}, actions={})
+    ACTIONS[name](cycle, asked)
+    assert asked.keys_asked == set(ARGUMENTS[name]) - {"predicateErrorCacheEnable"}
 
 
 def told(found: Lint) -> list[str]:

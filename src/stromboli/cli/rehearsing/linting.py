@@ -15,6 +15,7 @@ from enum import StrEnum
 import pydantic
 
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.rehearsing import entries
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins, known
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.actions import ACTIONS
@@ -26,14 +27,14 @@ from stromboli.scheduler.core.plugin import Hooks, Plugin
 from stromboli.scheduler.core.policy import TIERS_AGREE, Arguments, PluginOption, Policy, PolicyError, Switches
 from stromboli.scheduler.core.policy_file import Known
 from stromboli.scheduler.core.view import View
+from stromboli.scheduler.plugins import built_in
 
 VICTIM_HOOKS = {
     **{action: (point, EVICTABLE_POINTS[point] or "") for action, point in policy_warnings.POINTS_ASKED.items()},
     "shuffle": ("victim_tasks", "victim"),
 }
 """Evicting action to the hook that it asks, and the switch that silences the hook; empty when nothing does."""
-
-
+IN_TREE = frozenset(built_in().factories.values())
 _SWITCHES = frozenset(field.name for field in fields(Switches))
 _RENAMED = {
     "filters": "predicate",
@@ -101,6 +102,7 @@ def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
     policy = loaded.policy
     findings = [Finding(Severity.ERROR, problem) for problem in loaded.problems]
     findings.extend(_unknown_arguments(policy, plugins))
+    findings.extend(Finding(Severity.WARNING, text) for text in entries.complaints(policy))
     tiers = _open(policy, plugins)
     for rule in RULES:
         findings.extend(rule(policy, tiers))
@@ -152,15 +154,17 @@ def _check(plugin: type[Plugin]) -> policy_file.ArgumentCheck | None:
 
 
 def _unknown_arguments(policy: Policy, plugins: Mapping[str, type[Plugin]]) -> Iterator[Finding]:
-    for tier in policy.tiers:
-        for option in tier:
-            model = _model(plugins.get(option.name))
-            valid = [field.alias or name for name, field in model.model_fields.items()] if model else []
-            for key in option.arguments if model else ():
-                near = difflib.get_close_matches(key, valid, n=1)
-                if key not in valid and near:
-                    text = f"{option.name}: argument {key!r} is not known; did you mean {near[0]!r}?"
-                    yield Finding(Severity.WARNING, text)
+    for option in (option for tier in policy.tiers for option in tier):
+        plugin = plugins.get(option.name)
+        model = _model(plugin)
+        valid = [field.alias or name for name, field in model.model_fields.items()] if model else []
+        for key in option.arguments:
+            near = difflib.get_close_matches(key, valid, n=1)
+            if key not in valid and near:
+                text = f"{option.name}: argument {key!r} is not known; did you mean {near[0]!r}?"
+                yield Finding(Severity.WARNING, text)
+            elif not valid and plugin in IN_TREE:  # others may read what they do not declare
+                yield Finding(Severity.WARNING, f"{option.name}: argument {key!r} has no effect: the plugin takes none")
 
 
 Tiers = Sequence[Sequence[Member]]
