@@ -14,11 +14,11 @@ import yaml
 
 from stromboli.api import core, kinds
 from stromboli.cli.commanding.api import Api
-from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.kubeconfig import find
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.plots import plot, ticks_to
-from stromboli.cli.rehearsing.simulating import simulate, with_setting
+from stromboli.cli.rehearsing.settings import with_settings
+from stromboli.cli.rehearsing.simulating import simulate
 from stromboli.cli.rehearsing.snapshots import Snapshot, gather
 from stromboli.scheduler.core.policy import DEFAULT_POLICY
 from stromboli.scheduler.core.snapshots import decode
@@ -46,7 +46,7 @@ def counts(snapshot: Snapshot) -> dict[str, int]:
 
 def test_weights_decide_who_starts() -> None:
     assert counts(crowd()) == {"a": 2, "b": 2}
-    assert counts(with_setting(crowd(), "queue/a.spec.weight=3")) == {"a": 3, "b": 1}
+    assert counts(with_settings(crowd(), ["queue/a.spec.weight=3"])) == {"a": 3, "b": 1}
 
 
 def test_a_simulation_stops_when_nothing_happens_any_more() -> None:
@@ -140,42 +140,6 @@ async def test_a_job_to_submit_that_cannot_be_read_is_refused(server: FakeApiSer
     assert done.code == 255
     assert done.err.startswith("Failed to simulate: a job given with --with cannot be read: ")
     assert done.err.count("\n") == 1
-
-
-SETTINGS_REFUSED = {
-    "no value": ("queue/a.spec.weight", "expected kind/name.spec.field=value"),
-    "no field": ("queue/a=5", "expected kind/name.spec.field=value"),
-    "no such kind": ("cat/a.spec.weight=5", "kind 'cat' is not known; choose one of "),
-    "no such object": ("queue/c.spec.weight=5", "the snapshot has no Queue 'c'"),
-    "the wrong type": ("queue/a.spec.weight=heavy", "Expected `int`, got `str` - at `$.spec.weight`"),
-    "no such field": ("queue/a.spec.wait=5", "Queue has no field spec.wait that scheduling reads"),
-    "no amount": ("queue/a.spec.capability.cpu=lots", "'lots' is no quantity of cpu; write for example 500m, 2 or 4Gi"),
-    "no amount among others": ("queue/a.spec.deserved={cpu: 1, memory: [2]}", "[2] is no quantity of memory"),
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS_REFUSED)
-def test_settings_that_change_nothing_are_refused(name: str) -> None:
-    setting, want = SETTINGS_REFUSED[name]
-    with pytest.raises(CommandError) as raised:
-        with_setting(crowd(), setting)
-    assert want in str(raised.value)
-
-
-def test_names_with_dots_can_be_set() -> None:
-    dotted = Snapshot(NOW, (queue("a.b").build(),))
-    (changed,) = with_setting(dotted, "queue/a.b.spec.capability={cpu: 3}").objects
-    assert isinstance(changed, core.Queue)
-    assert changed.spec.capability == {"cpu": 3}
-
-
-def test_resources_with_dots_can_be_set() -> None:
-    (changed,) = with_setting(Snapshot(NOW, (queue("a").build(),)), "queue/a.spec.capability.nvidia.com/gpu=4").objects
-    assert isinstance(changed, core.Queue)
-    assert changed.spec.capability == {"nvidia.com/gpu": 4}
-    (below,) = with_setting(Snapshot(NOW, (changed,)), "queue/a.spec.guarantee.resource.example.com/fpga=2").objects
-    assert isinstance(below, core.Queue)
-    assert below.spec.guarantee.resource == {"example.com/fpga": 2}
 
 
 async def test_from_snapshot_to_simulation(server: FakeApiServer, tmp_path: Path) -> None:

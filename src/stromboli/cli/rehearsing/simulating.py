@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-import yaml
-
-from stromboli.api import core, kinds, quantities
-from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.rehearsing.emptying import submitted
 from stromboli.cli.rehearsing.engine import Eviction, QueueState, Rehearsal, Round, Start
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
-from stromboli.cli.rehearsing.snapshots import STRUCTS, Snapshot
+from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy
-
-SECTIONS = ("metadata", "spec", "status")
-AMOUNTS = frozenset({"allocatable", "capacity", "capability", "deserved", "resource", "requests", "minResources"})
-"""Fields that hold amounts by resource."""
-_SETTABLE = {kind.kind.lower(): kind for kind in STRUCTS} | {kind.plural: kind for kind in STRUCTS}
 
 
 @dataclass(frozen=True)
@@ -107,87 +98,3 @@ def _waiting(rehearsal: Rehearsal) -> dict[str, str]:
             texts = [report.invalid, *report.notes, *report.tasks.values(), report.message]
             told[job_id] = next((text for text in texts if text), "")
     return told
-
-
-def with_setting(snapshot: Snapshot, setting: str) -> Snapshot:
-    """The snapshot with one field changed: ``queue/x.spec.weight=5``, ``podgroup/ns/name.spec.queue=y``.
-
-    Raises:
-        CommandError: the setting cannot be read, or names nothing that is there.
-    """
-    target, equals, text = setting.partition("=")
-    where, section, path = _split(target)
-    if not equals or not section or "/" not in where:
-        raise CommandError(
-            f"--set {setting}: expected kind/name.spec.field=value, such as queue/research.spec.weight=5"
-        )
-    word, _, name = where.partition("/")
-    kind = _SETTABLE.get(word.lower())
-    if kind is None:
-        raise CommandError(f"--set {setting}: kind {word!r} is not known; choose one of {', '.join(sorted(_SETTABLE))}")
-    namespace, _, bare = name.rpartition("/")
-    found = next((obj for obj in snapshot.of(STRUCTS[kind]) if obj.key == (namespace, bare)), None)
-    if found is None:
-        raise CommandError(f"--set {setting}: the snapshot has no {kind.kind} {name!r}")
-    return snapshot.with_objects(_changed(kind, found, _steps(section, path), text, setting))
-
-
-def _split(target: str) -> tuple[str, str, str]:
-    """``queue/x.y.spec.weight`` as (``queue/x.y``, ``spec``, ``weight``): names may have dots."""
-    for section in SECTIONS:
-        where, found, path = target.partition(f".{section}.")
-        if found:
-            return where, section, path
-    return target, "", ""
-
-
-def _steps(section: str, path: str) -> list[str]:
-    """Names of fields from the top on. Resources have dots in their names, and nothing below them."""
-    steps = [section, *path.split(".")]
-    at = next((at for at, step in enumerate(steps) if step in AMOUNTS), len(steps))
-    return [*steps[: at + 1], ".".join(steps[at + 1 :])] if at + 1 < len(steps) else steps
-
-
-def _check_amounts(path: Sequence[str], value: object, setting: str) -> None:
-    """Raises CommandError for an amount that no cluster would hold: scheduling would go on without it."""
-    listed = value if isinstance(value, dict) and path[-1] in AMOUNTS else {}
-    if len(path) > 1 and path[-2] in AMOUNTS:
-        listed = {path[-1]: value}
-    for resource, amount in listed.items():
-        if not quantities.is_quantity(amount):
-            raise CommandError(
-                f"--set {setting}: {amount!r} is no quantity of {resource}; write for example 500m, 2 or 4Gi"
-            )
-
-
-def _changed(kind: kinds.Kind, obj: core.Object, path: Sequence[str], text: str, setting: str) -> core.Object:
-    document = core.to_builtins(obj)
-    try:
-        value = yaml.safe_load(text)
-        _check_amounts(path, value, setting)
-        holder = document
-        for part in path[:-1]:
-            inner = holder.setdefault(part, {})
-            if not isinstance(inner, dict):
-                raise CommandError(f"--set {setting}: {part} is no object")
-            holder = inner
-        holder[path[-1]] = value
-        changed = core.from_builtins(STRUCTS[kind], document)
-    except (yaml.YAMLError, core.UndecodableObject) as error:
-        raise CommandError(f"--set {setting}: {' '.join(str(error).split())}") from error
-    if core.to_builtins(changed) != document and not _is_default(changed, path):
-        raise CommandError(f"--set {setting}: {kind.kind} has no field {'.'.join(path)} that scheduling reads")
-    return changed
-
-
-def _is_default(obj: core.Object, path: Sequence[str]) -> bool:
-    """Whether the field exists but holds its zero value, which is left out when written."""
-    value: object = obj
-    for part in path:
-        snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in part)
-        if isinstance(value, dict):
-            return True
-        if not hasattr(value, snake):
-            return False
-        value = getattr(value, snake)
-    return True

@@ -126,7 +126,8 @@ def take_snapshot(invocation: Invocation) -> None:
 def simulate_snapshot(invocation: Invocation) -> None:
     """``vcctl simulate SNAPSHOT``."""
     from stromboli.cli.rehearsing.policies import choose, of_directory
-    from stromboli.cli.rehearsing.simulating import simulate, with_setting
+    from stromboli.cli.rehearsing.settings import with_settings
+    from stromboli.cli.rehearsing.simulating import simulate
     from stromboli.cli.rehearsing.snapshots import read
 
     arguments = invocation.arguments
@@ -139,9 +140,7 @@ def simulate_snapshot(invocation: Invocation) -> None:
         )
     if arguments.number("cycles") < 1:
         raise CommandError("--cycles must be at least 1")
-    snapshot = read(Path(arguments.name))
-    for setting in arguments.all("set"):
-        snapshot = with_setting(snapshot, setting)
+    snapshot = with_settings(read(Path(arguments.name)), arguments.all("set"))
     plugins = of_directory(arguments.text("plugins-dir"))
     rules = choose(arguments.text("policy"), snapshot.policy, plugins=plugins)
     tell_problems(invocation, rules)
