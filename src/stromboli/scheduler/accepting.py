@@ -1,8 +1,8 @@
 """Which objects of the cluster are this scheduler's business (spec 04 section 16). Pure.
 
 A pod is taken when it is ours to schedule, or when it sits on a node of ours and so uses its resources. With hash
-partitioning pods, PodGroups and nodes are shared among several schedulers; with ``--node-selector`` only matching nodes
-are used.
+partitioning pods, PodGroups and nodes are shared among several schedulers, and what the others' pods hold is only added
+up (``core.elsewhere``); with ``--node-selector`` only matching nodes are used.
 """
 
 from __future__ import annotations
@@ -41,6 +41,15 @@ class Acceptance:
         self._names = frozenset(scheduler_names)
         self._labels = tuple(_label_pairs(node_selector))
         self._share = share or Share()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether there are jobs that are other schedulers' business."""
+        return self._share.ring is not None
+
+    def queue(self, name: str) -> bool:
+        """Whether this scheduler is the one to say what a queue holds."""
+        return self._share.holds(name)
 
     def pod(self, pod: Pod) -> bool:
         """Ours to schedule, or on a node of ours."""

@@ -20,6 +20,7 @@ from stromboli.kube.errors import NotFound, NotSynced
 from stromboli.kube.informers import Informer, Observer, wait_all_synced
 from stromboli.kube.stores import Identity, Key, Store
 from stromboli.scheduler.accepting import Acceptance
+from stromboli.scheduler.core import elsewhere
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.feeding import Feed
 from stromboli.scheduler.options import Options
@@ -72,7 +73,9 @@ class Source(Generic[T]):
     kind: Kind
     struct: type[T]
     apply: Callable[[T], object]
+    """Answers False for an object that is another scheduler's business, of which the witness is not to be told."""
     delete: Callable[[T], object]
+    """The same."""
     accept: Callable[[T], bool] | None = None
     required: bool = False
     keep: Callable[[T], T] | None = None
@@ -85,12 +88,12 @@ class Source(Generic[T]):
         informer = Informer(client, self.kind, decode, filter=self.accept, observer=observer, store=store)
 
         def add(obj: T) -> None:
-            self.apply(obj)
-            witness.added(obj)
+            if self.apply(obj) is not False:
+                witness.added(obj)
 
         def delete(obj: T) -> None:
-            self.delete(obj)
-            witness.deleted(obj)
+            if self.delete(obj) is not False:
+                witness.deleted(obj)
 
         informer.add_handler(
             on_add=lambda obj: feed.submit(add, obj),
@@ -225,6 +228,10 @@ def required_sources(mirror: Mirror, acceptance: Acceptance) -> Iterator[Source[
         lambda queue: mirror.delete_queue(queue.name, queue.uid),
         required=True,
     )
+    yield from _work_of_all(mirror, acceptance) if acceptance.is_partial else _own_work(mirror, acceptance)
+
+
+def _own_work(mirror: Mirror, acceptance: Acceptance) -> Iterator[Source[core.Object]]:
     yield _source(
         kinds.POD_GROUPS,
         core.PodGroup,
@@ -241,6 +248,56 @@ def required_sources(mirror: Mirror, acceptance: Acceptance) -> Iterator[Source[
         accept=acceptance.pod,
         required=True,
         keep=bare_pod,
+    )
+
+
+def _work_of_all(mirror: Mirror, acceptance: Acceptance) -> Iterator[Source[core.Object]]:
+    """PodGroups and pods of all schedulers among whom the cluster is shared out: others' are only added up.
+
+    Whose a deleted object was is known here: of the object itself there may be no more than who it was.
+    """
+
+    def apply_group(group: core.PodGroup) -> bool:
+        ours = acceptance.pod_group(group)
+        if ours:
+            mirror.apply_pod_group(group)
+        else:
+            mirror.delete_pod_group(_joined(group), group.uid)
+        mirror.elsewhere.apply_pod_group(group, ours=ours)
+        return ours
+
+    def delete_group(group: core.PodGroup) -> bool:
+        mirror.delete_pod_group(_joined(group), group.uid)
+        return not mirror.elsewhere.delete_pod_group(_joined(group), group.uid)
+
+    def apply_pod(pod: core.Pod) -> bool:
+        ours = acceptance.pod(pod)
+        if ours:
+            mirror.apply_pod(pod)
+        else:
+            mirror.delete_pod(_joined(pod), pod.uid)
+        mirror.elsewhere.apply_pod(pod, ours=ours)
+        return ours
+
+    def delete_pod(pod: core.Pod) -> bool:
+        mirror.delete_pod(_joined(pod), pod.uid)
+        return not mirror.elsewhere.delete_pod(_joined(pod), pod.uid)
+
+    def keep_group(group: core.PodGroup) -> core.PodGroup:
+        return group if acceptance.pod_group(group) else core.PodGroup(metadata=_who(group))
+
+    def keep_pod(pod: core.Pod) -> core.Pod:
+        return bare_pod(pod) if acceptance.pod(pod) else core.Pod(metadata=_who(pod))
+
+    yield _source(kinds.POD_GROUPS, core.PodGroup, apply_group, delete_group, required=True, keep=keep_group)
+    yield _source(
+        kinds.PODS,
+        core.Pod,
+        apply_pod,
+        delete_pod,
+        accept=lambda pod: acceptance.pod(pod) or elsewhere.holds(pod),
+        required=True,
+        keep=keep_pod,
     )
 
 
@@ -318,6 +375,10 @@ def bare_pod(pod: core.Pod) -> core.Pod:
         annotations={names.GROUP_NAME: group} if group else {},
     )
     return core.Pod(metadata=metadata)
+
+
+def _who(obj: core.Object) -> core.ObjectMeta:
+    return core.ObjectMeta(name=obj.name, namespace=obj.namespace, uid=obj.uid)
 
 
 def _delete_object(mirror: Mirror, obj: core.Object) -> None:

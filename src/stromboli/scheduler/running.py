@@ -92,10 +92,10 @@ class Scheduler:
         self._clock = clock
         self._measuring = Measuring(metrics, self.mirror, options.default_queue)
         self._backoff = GangBackoff[str]()
-        acceptance = Acceptance(
+        self._acceptance = Acceptance(
             options.scheduler_name, node_selector=options.node_selector, share=Share.of(environment.partition)
         )
-        self.cache = Cache(client, self.mirror, self.feed, options, acceptance, witness=self)
+        self.cache = Cache(client, self.mirror, self.feed, options, self._acceptance, witness=self)
         self._device_maps = DeviceMaps(client, self.mirror, self.feed, lambda: policies.current)
         self._recorder = Recorder(client, options.component, clock=clock)
         events, conditions = PodEvents(self._recorder), PodConditions(client, clock=clock)
@@ -198,6 +198,7 @@ class Scheduler:
             shard=self._shards.in_use if self._shards else None,
             shard_mode=self._options.scheduler_sharding_mode if self._shards else "none",
             options=self._cycle_options(held),
+            speaks_for=self._acceptance.queue,
         )
         try:
             return await asyncio.to_thread(decide)

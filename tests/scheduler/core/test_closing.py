@@ -202,6 +202,30 @@ class TestQueues:
         (update,) = run_cycle(mirror, policy("gang"), now=NOW + 2).queues
         assert update.allocated["cpu"] == "3"
 
+    def test_of_those_that_share_a_cluster_one_speaks_for_a_queue(self) -> None:
+        speaker, other, silent = world(*QUEUE_IN_USE), world(*QUEUE_IN_USE), lambda name: False
+        written: list[tuple[int, str]] = []
+        for at in range(60):
+            if at % 4 == 0:
+                for mirror in (speaker, other):
+                    feed(mirror, pod(f"q-{at}").group("g").request(cpu=1).on("n").build())
+            assert run_cycle(other, policy("gang"), now=NOW + at, speaks_for=silent).queues == []
+            for update in run_cycle(speaker, policy("gang"), now=NOW + at).queues:
+                written.append((at, update.allocated["cpu"]))
+                for mirror in (speaker, other):
+                    feed(mirror, _saying(update.allocated))
+        assert written == [(at, str(2 + at // 4)) for at in range(0, 60, 4)], "each change once, and nothing else"
+
+    def test_others_speak_for_a_queue_when_its_speaker_has_said_nothing_for_long(self) -> None:
+        mirror, silent = world(*QUEUE_IN_USE), lambda name: False
+        feed(mirror, _saying({"cpu": "7", "memory": "0"}))
+        spoken = []
+        for at in range(40):
+            feed(mirror, pod(f"q-{at}").group("g").request(cpu=1).on("n").build())
+            if run_cycle(mirror, policy("gang"), now=NOW + at, speaks_for=silent).queues:
+                spoken.append(at)
+        assert spoken == [PATIENCE_SECONDS, 2 * PATIENCE_SECONDS + 1]
+
     def test_what_could_not_be_written_is_said_again(self) -> None:
         mirror = world(*QUEUE_IN_USE)
         run_cycle(mirror, policy("gang"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,6 +68,7 @@ def open_cycle(
     shard_mode: str = "none",
     options: Mapping[str, object] | None = None,
     now: float = NOW,
+    speaks_for: Callable[[str], bool] = lambda queue: True,
 ) -> Cycle:
     """An open cycle with the built-in plugins and those given."""
     return Cycle(
@@ -81,6 +82,7 @@ def open_cycle(
         shard=shard,
         shard_mode=shard_mode,
         options=options,
+        speaks_for=speaks_for,
     )
 
 

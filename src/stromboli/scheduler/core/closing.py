@@ -6,7 +6,7 @@ server is known to hold, so a cycle in which nothing happened writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -19,7 +19,7 @@ from stromboli.scheduler.core import amounts, devices
 from stromboli.scheduler.core.columns import Columns, Floats
 from stromboli.scheduler.core.fit_errors import job_text, outlook
 from stromboli.scheduler.core.reasons import ALL_NODES_UNAVAILABLE
-from stromboli.scheduler.core.records import Job, Phase, Queue, Task
+from stromboli.scheduler.core.records import Dispute, Job, Phase, Queue, Task
 from stromboli.scheduler.core.repeating import words_of
 from stromboli.scheduler.core.results import JobReport, PodUpdate, QueueUpdate, TaskRef
 from stromboli.scheduler.core.statuses import COMPLETED_STATUSES, TaskStatus
@@ -186,6 +186,7 @@ def queue_updates(
     otherwise: Mapping[str, Mapping[str, float]] | None = None,
     *,
     now: float,
+    speaks_for: Callable[[str], bool] = lambda queue: True,
 ) -> list[QueueUpdate]:
     """``status.allocated`` of queues, ancestors included, where it differs from what was last seen.
 
@@ -194,14 +195,15 @@ def queue_updates(
 
     Several schedulers write the same queues. One hears of another's binds a moment later than the other decides them,
     so an amount that differs though nothing has changed here is left alone for ``PATIENCE_SECONDS``: it is probably
-    right, and correcting it would be corrected in turn.
+    right, and correcting it would be corrected in turn. Where they share the cluster by hashing, one of them
+    ``speaks_for`` a queue, and the others only when it has said nothing new for as long.
     """
     own = _own_amounts(queues, columns, otherwise or {})
     updates = []
     for queue, total, demand in _with_descendants(queues, own, held):
         resource = queue.resource
         same = _same_amounts(resource.status.allocated, total, columns, demand)
-        if not _is_ours_to_write(queue, total, demand, now, same=same):
+        if not _is_ours_to_write(queue, total, demand, now, same=same, speaker=speaks_for(queue.name)):
             continue
         written = {**amounts.write(columns.amounts(total)), **_written_devices(demand)}
         status = msgspec.structs.replace(resource.status, allocated=dict(written))
@@ -210,21 +212,26 @@ def queue_updates(
     return updates
 
 
-def _is_ours_to_write(queue: Queue, total: Floats, demand: devices.Demand, now: float, *, same: bool) -> bool:
+def _is_ours_to_write(
+    queue: Queue, total: Floats, demand: devices.Demand, now: float, *, same: bool, speaker: bool
+) -> bool:
     """Whether a queue's amount must be written, by what was decided about it before."""
     before, queue.decided = queue.decided, (total, demand)
     changed = before is None or before[1] != demand or not np.array_equal(before[0], total)
     disputed, queue.disputed = queue.disputed, None
-    if same or changed:
+    if same or (changed and speaker):
         return not same
-    queue.disputed = now if disputed is None else disputed
-    return now - queue.disputed >= PATIENCE_SECONDS
+    said = queue.resource.status.allocated
+    if disputed is None or (not speaker and disputed.said != said):
+        disputed = Dispute(now, said)
+    queue.disputed = disputed
+    return now - disputed.since >= PATIENCE_SECONDS
 
 
 def _own_amounts(
     queues: Mapping[str, Queue], columns: Columns, otherwise: Mapping[str, Mapping[str, float]]
 ) -> dict[str, Floats]:
-    own = {name: queue.allocated.copy() for name, queue in queues.items()}
+    own = {name: queue.allocated + queue.elsewhere for name, queue in queues.items()}
     for name, differences in otherwise.items():
         for resource, amount in differences.items():
             column = columns.get(resource)

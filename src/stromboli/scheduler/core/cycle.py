@@ -59,6 +59,8 @@ class Setting(TypedDict, total=False):
     """``none`` (when absent), ``soft`` or ``hard``."""
     options: Mapping[str, object] | None
     """Process options that plugins look at."""
+    speaks_for: Callable[[str], bool]
+    """Whether this scheduler is the one to write what a queue holds; absent: it is."""
 
 
 def run(mirror: Mirror, policy: Policy, now: float, **setting: Unpack[Setting]) -> CycleResult:
@@ -85,6 +87,7 @@ class Cycle:
         """None: ties go to the first in node-list order."""
         self._clock = setting.get("clock", _no_time)
         self._actions = setting["actions"]
+        self._speaks_for = setting.get("speaks_for", _everybody)
         started = self._clock()
         known = [plugins[option.name] for tier in policy.tiers for option in tier if option.name in plugins]
         mirror.shapes.read_annotations(opening.shape_annotations(known))
@@ -256,7 +259,12 @@ class Cycle:
         self._note_takings()
         self._end_tentative(TaskStatus.PIPELINED)
         self.result.queues = closing.queue_updates(
-            self.mirror.queues, self.mirror.columns, self._held_devices(), self._held_otherwise(), now=self.now
+            self.mirror.queues,
+            self.mirror.columns,
+            self._held_devices(),
+            self._held_otherwise(),
+            now=self.now,
+            speaks_for=self._speaks_for,
         )
         self._end_tentative(TaskStatus.ALLOCATED)
         for fault in self.journal.faults:
@@ -418,6 +426,10 @@ class Cycle:
         if extension is not None and extension.annotations:
             task.annotations = {**task.annotations, **extension.annotations}
         return Bind(closing.ref(task), node.name, extension, task.annotations)
+
+
+def _everybody(_queue: str) -> bool:
+    return True
 
 
 def _no_time() -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from stromboli.api import core, quantities
+from stromboli.scheduler.core.elsewhere import Claimant
 from stromboli.scheduler.core.objects import ClusterObjects
 from stromboli.scheduler.core.records import Job, Queue, Task
 from stromboli.scheduler.core.statuses import ALLOCATED_STATUSES
@@ -28,11 +29,15 @@ class Claims:
 
     def of(self, task: Task) -> dict[str, Demand]:
         """Demand by claim; claims without any are left out."""
-        pod = task.shape.pod
+        return self.of_claimant(Claimant(task.namespace, task.uid, task.shape.pod))
+
+    def of_claimant(self, claimant: Claimant) -> dict[str, Demand]:
+        """The same for a pod of another scheduler's job."""
+        pod = claimant.pod
         generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         found = {}
         for claim in pod.spec.resource_claims:
-            key, spec = self._spec(task, claim, generated.get(claim.name))
+            key, spec = self._spec(claimant, claim, generated.get(claim.name))
             demand = self._demand(spec) if spec is not None else {}
             if demand:
                 found[key] = demand
@@ -54,16 +59,16 @@ class Claims:
                 yield {key: amount * minimum for key, amount in demand.items()}
 
     def _spec(
-        self, task: Task, claim: core.PodResourceClaim, generated: str | None
+        self, pod: Claimant, claim: core.PodResourceClaim, generated: str | None
     ) -> tuple[str, core.ResourceClaimSpec | None]:
         name = claim.resource_claim_name or generated
         if name:
-            found = self._objects.get(core.ResourceClaim, name, task.namespace)
-            return f"{task.namespace}/{name}", found.spec if found is not None else None
+            found = self._objects.get(core.ResourceClaim, name, pod.namespace)
+            return f"{pod.namespace}/{name}", found.spec if found is not None else None
         template = self._objects.get(
-            core.ResourceClaimTemplate, claim.resource_claim_template_name or "", task.namespace
+            core.ResourceClaimTemplate, claim.resource_claim_template_name or "", pod.namespace
         )
-        return f"{task.uid}/{claim.name}", template.spec.spec if template is not None else None
+        return f"{pod.uid}/{claim.name}", template.spec.spec if template is not None else None
 
     def _demand(self, spec: core.ResourceClaimSpec) -> Demand:
         demand: Demand = {}
@@ -100,8 +105,10 @@ def total_of(demands: Iterable[Mapping[str, float]]) -> Demand:
 
 
 def held_by(queue: Queue, claims: Claims) -> Demand:
-    """What a queue's tasks hold; a claim that several of them share counts once."""
+    """What a queue's tasks hold, here and elsewhere; a claim that several of them share counts once."""
     shared: dict[str, Demand] = {}
+    for claimant in queue.claimants:
+        shared.update(claims.of_claimant(claimant))
     for job in queue.jobs.values():
         if job.allocated_count:
             for task in job.tasks.values():

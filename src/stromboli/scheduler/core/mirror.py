@@ -23,6 +23,7 @@ from stromboli.scheduler.core import amounts, grouping, reading
 from stromboli.scheduler.core.accounting import Holding, Ledger, holding_of, is_on_node
 from stromboli.scheduler.core.attaching import Attachments
 from stromboli.scheduler.core.columns import Columns, Floats
+from stromboli.scheduler.core.elsewhere import Claimant, Elsewhere
 from stromboli.scheduler.core.hypernodes import HyperNodes
 from stromboli.scheduler.core.objects import ClusterObjects
 from stromboli.scheduler.core.records import Job, Node, Queue, Shape, Task
@@ -60,6 +61,7 @@ class Mirror:
         self.shapes = Shapes(self.columns, rules)
         self.objects = ClusterObjects()
         self.attachments = Attachments(self.objects, ignored_provisioners)
+        self.elsewhere = Elsewhere(self.attachments.of, rules, default_queue)
         self.hyper_nodes = HyperNodes()
         self.node_list: list[Node | None] = []
         """Nodes by row."""
@@ -86,6 +88,7 @@ class Mirror:
         self._by_uid: dict[str, Task] = {}
         self._priorities: dict[str, core.PriorityClass] = {}
         self._next_queue_index = 0
+        self._told_elsewhere = (0, 0, 0)
         self._shape_epoch = 0
         self._shapes_kept = _SHAPES_KEPT
 
@@ -498,13 +501,17 @@ class Mirror:
         """An object that only plugins look at: volumes, claims, quotas, budgets, services, namespaces, ..."""
         self.shapes.select_on(_selected_by(obj))
         self.objects.apply(obj)
-        self.attachments.notice(obj)
+        self._notice(obj)
 
     def delete_object(self, type_: type[core.Object], key: tuple[str, str], uid: str | None = None) -> None:
         """The reverse of ``apply_object``."""
         gone = self.objects.delete(type_, key, uid)
         if gone is not None:
-            self.attachments.notice(gone)
+            self._notice(gone)
+
+    def _notice(self, obj: core.Object) -> None:
+        self.attachments.notice(obj)
+        self.elsewhere.notice(obj)
 
     # What plugins ask for
 
@@ -524,17 +531,19 @@ class Mirror:
             return
         self.rules = replace(self.rules, ignored=frozenset({*self.rules.ignored, *new}))
         columns = [column for name in new if (column := self.columns.get(name)) is not None]
+        self.elsewhere.rules = self.rules
         self.shapes.ignore(self.rules, columns)
         self.nodes.clear_columns(columns)
         self.job_table.clear_columns(columns)
         for queue in self.queues.values():
-            queue.allocated[columns] = queue.pending[columns] = 0.0
+            queue.allocated[columns] = queue.pending[columns] = queue.elsewhere[columns] = 0.0
 
     # Between cycles
 
     def prepare(self) -> None:
         """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch and with their volumes."""
         self._reweigh()
+        self._tell_elsewhere()
         self._renew_shapes()
         if len(self.shapes) > self._shapes_kept:
             self._forget_unused_shapes()
@@ -548,6 +557,23 @@ class Mirror:
         self.ledger.changes.clear()
         self.nodes.log.clear()
 
+    def _tell_elsewhere(self) -> None:
+        """Tells queues what is held in them elsewhere, when that or the queues have changed."""
+        self.elsewhere.reweigh()
+        now = (self.elsewhere.version, self._next_queue_index, len(self.rules.ignored))
+        if now == self._told_elsewhere or not self.elsewhere.version:
+            return
+        self._told_elsewhere = now
+        for name in self.elsewhere.resources():
+            self.columns.intern(name)
+        self._fit_width()
+        claimants: dict[str, list[Claimant]] = {}
+        for queue_name, claimant in self.elsewhere.claimants():
+            claimants.setdefault(queue_name, []).append(claimant)
+        for queue in self.queues.values():
+            queue.elsewhere = self.columns.vector(self.elsewhere.held_in(queue.name))
+            queue.claimants = claimants.get(queue.name, ())
+
     def _fit_width(self) -> None:
         width = self.columns.width
         if width == self.job_table.allocated.shape[1]:
@@ -558,6 +584,7 @@ class Mirror:
         for queue in self.queues.values():
             queue.allocated = np.pad(queue.allocated, (0, width - len(queue.allocated)))
             queue.pending = np.pad(queue.pending, (0, width - len(queue.pending)))
+            queue.elsewhere = np.pad(queue.elsewhere, (0, width - len(queue.elsewhere)))
 
     @contextmanager
     def _isolating(self, kind: str, key: str) -> Iterator[None]:

@@ -6,11 +6,11 @@ between statuses; nobody else writes to them. Amounts live in arrays of ``core.c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.scheduler.core.columns import Floats
 from stromboli.scheduler.core.statuses import (
@@ -23,6 +23,7 @@ from stromboli.scheduler.core.statuses import (
 
 if TYPE_CHECKING:
     from stromboli.api import core
+    from stromboli.scheduler.core.elsewhere import Claimant
     from stromboli.scheduler.core.tables import JobTable
 
 Attached = tuple[tuple[str, int], ...]
@@ -420,14 +421,23 @@ class Job:
         return f"<Job {self.id}>"
 
 
+class Dispute(NamedTuple):
+    """What somebody else says of a queue, and since when, in seconds since the epoch."""
+
+    since: float
+    said: Mapping[str, object]
+
+
 class Queue:
     """A queue and what its jobs hold."""
 
     __slots__ = (
         "allocated",
+        "claimants",
         "created",
         "decided",
         "disputed",
+        "elsewhere",
         "index",
         "jobs",
         "name",
@@ -449,13 +459,18 @@ class Queue:
         """Requests of its jobs' charged tasks; follows the journal; read only."""
         self.pending: Floats = width_of.copy()
         """Requests of its jobs' Pending tasks; follows the journal; read only."""
+        self.elsewhere: Floats = width_of.copy()
+        """What jobs of other schedulers hold that name this queue, see ``core.elsewhere``; the same for a whole cycle;
+        read only."""
+        self.claimants: Sequence[Claimant] = ()
+        """Those of their pods that hold something through resource claims."""
         self.jobs: dict[str, Job] = {}
         """Jobs of the session that name this queue, by id."""
         self.order_key = (self.created, self.name)
         self.decided: tuple[Floats, Mapping[str, float]] | None = None
         """What the latest cycle said the queue and those below it hold, of resources and of device classes."""
-        self.disputed: float | None = None
-        """Since when somebody else has been saying something else, in seconds since the epoch."""
+        self.disputed: Dispute | None = None
+        """What somebody else has been saying that differs from it."""
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"

@@ -109,6 +109,9 @@ class Capacity(Plugin):
             return
         for account in self._accounts.values():
             if _limits_devices(account):
+                for claimant in account.queue.claimants:
+                    for above in account.line:
+                        above.devices.charge(self._claims.of_claimant(claimant))
                 for job in account.queue.jobs.values():
                     for task in job.tasks.values():
                         if task.status in CHARGED_STATUSES:
@@ -331,8 +334,11 @@ class Capacity(Plugin):
     def _close(self) -> None:
         for name, account in self._accounts.items():
             share = account.share()
-            for what in ("allocated", "request", "inqueue", "deserved"):
-                queue_quotas.measure(self._view, name, what, getattr(account, what))
+            # Series of schedulers that share a queue add up: each tells what its own jobs hold.
+            queue_quotas.measure(self._view, name, "allocated", account.allocated - account.elsewhere)
+            queue_quotas.measure(self._view, name, "request", account.request - account.elsewhere)
+            queue_quotas.measure(self._view, name, "inqueue", account.inqueue)
+            queue_quotas.measure(self._view, name, "deserved", account.deserved)
             queue_quotas.measure(self._view, name, "capacity", account.capability)
             queue_quotas.measure(self._view, name, "real_capacity", account.limit)
             self._view.measure("queue_share", share, queue_name=name)

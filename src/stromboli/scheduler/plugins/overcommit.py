@@ -105,7 +105,7 @@ class Overcommit(Plugin):
             return False
         spec = queue.resource.spec
         due = np.maximum(queue_quotas.deserved_of(spec, self._view), queue_quotas.guarantee_of(spec, self._view))
-        total = queue.allocated + self._promises.to_queue(queue) + wanted
+        total = queue.allocated + queue.elsewhere + self._promises.to_queue(queue) + wanted
         return not reservations.exceeded_names(self._view, total, due, wanted)
 
     def _sentence(self, wanted: Floats, lacking: list[str], promised: Floats) -> str:

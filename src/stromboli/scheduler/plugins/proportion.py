@@ -36,7 +36,8 @@ class Standing:
     weight: int
     guarantee: Floats
     limit: Floats
-    """Real capability: what the cluster leaves after others' guarantees, and no more than ``spec.capability``."""
+    """Real capability: what the cluster leaves after others' guarantees, and no more than jobs elsewhere leave of
+    ``spec.capability``."""
     request: Floats
     deserved: Floats
     inqueue: Floats
@@ -104,9 +105,9 @@ class Proportion(Plugin):
         standing = self._standings.get(queue.name)
         if standing is None:
             return None
-        total = queue.allocated + task.request
-        names = reservations.exceeded_names(self._view, total, standing.deserved, task.request)
-        found = reservations.shortages(self._view, names, task.request, standing.deserved, queue.allocated, queue.name)
+        held, deserved = queue.allocated + queue.elsewhere, standing.deserved + queue.elsewhere
+        names = reservations.exceeded_names(self._view, held + task.request, deserved, task.request)
+        found = reservations.shortages(self._view, names, task.request, deserved, held, queue.name)
         text = reservations.for_pod(found, f"queue {queue.name} deserves {{limit}}")
         return Refusal(WaitReason.QUEUE_EXHAUSTED, text, tuple(found)) if found else None
 
@@ -138,7 +139,8 @@ class Proportion(Plugin):
         queue_quotas.report_quota(self._view, job, lacking)
         capability = queue_quotas.capability_of(queue.resource.spec, self._view)
         rivals = self._view.queues.keys() - {queue.name}
-        quota = queue_quotas.Quota(queue.name, standing.limit, total - wanted, capability, rivals)
+        limit, taken = standing.limit + queue.elsewhere, total - wanted + queue.elsewhere
+        quota = queue_quotas.Quota(queue.name, limit, taken, capability, rivals)
         queue_quotas.refuse_quota(self._view, job, quota, lacking)
         return Vote.REJECT
 
@@ -194,7 +196,7 @@ class Proportion(Plugin):
 
 
 def _standings(view: View) -> dict[str, Standing]:
-    guarantees = {name: queue_quotas.guarantee_of(queue.resource.spec, view) for name, queue in view.queues.items()}
+    guarantees = {name: queue_quotas.kept_free_for(queue, view) for name, queue in view.queues.items()}
     others = sum(guarantees.values(), start=np.zeros(view.columns.width))
     unpromised = np.maximum(view.total - others, 0.0)
     reserved = queue_quotas.per_queue(view, reservations.promised(view))
@@ -204,7 +206,7 @@ def _standings(view: View) -> dict[str, Standing]:
             queue=queue,
             weight=_weight(view, queue),
             guarantee=guarantees[name],
-            limit=np.minimum(unpromised + guarantees[name], queue_quotas.capability_of(queue.resource.spec, view)),
+            limit=np.minimum(unpromised + guarantees[name], queue_quotas.left_to_hold(queue, view)),
             request=queue.allocated + queue.pending,
             deserved=np.zeros(view.columns.width),
             inqueue=reserved[queue.index],

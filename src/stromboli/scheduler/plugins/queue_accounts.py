@@ -36,6 +36,8 @@ class Account:
     deserved: Floats
     deserves: Bools
     """Columns that ``deserved`` names, with zero as well."""
+    elsewhere: Floats
+    """What jobs of other schedulers hold of the queue; part of ``allocated`` and ``request``."""
     allocated: Floats
     request: Floats
     inqueue: Floats
@@ -45,6 +47,11 @@ class Account:
     """As the queue states it, infinite where it says nothing."""
     line: list[Account] = field(default_factory=list)
     """The account itself and those of its ancestors, up to the root's."""
+    spared: Floats = field(default_factory=lambda: np.zeros(0))
+    """What reclaiming leaves the queue at least: what it deserves and, of what it has beyond, the part elsewhere. All
+    schedulers that share the queue together take from it what it has too much, and not each of them all of that."""
+    guaranteed: Floats = field(default_factory=lambda: np.zeros(0))
+    """The same for the guarantee."""
     gated: dict[str, Task] = field(default_factory=dict)
     """Tasks whose gate was removed and that have no node yet, by UID: their room is kept."""
 
@@ -85,14 +92,16 @@ class Account:
 
 def flat(view: View) -> dict[str, Account]:
     """Accounts of the queues that have jobs, each by itself."""
-    guarantees = {name: queue_quotas.guarantee_of(queue.resource.spec, view) for name, queue in view.queues.items()}
+    guarantees = {name: queue_quotas.kept_free_for(queue, view) for name, queue in view.queues.items()}
     everybodys = sum(guarantees.values(), start=np.zeros(view.columns.width))
     unpromised = np.maximum(view.total - everybodys, 0.0)
     accounts = {}
     for account in _bare(view, [queue for queue in view.queues.values() if queue.jobs]):
-        account.limit = np.minimum(unpromised + account.guarantee, account.capability)
+        here = unpromised + guarantees[account.name]
+        account.limit = np.minimum(here + account.elsewhere, account.capability)
         account.deserved = np.maximum(np.minimum(account.deserved, account.limit), account.guarantee)
         account.line = [account]
+        _spare(account)
         accounts[account.name] = account
     return accounts
 
@@ -110,6 +119,7 @@ def tree(view: View, hierarchy: QueueHierarchy) -> dict[str, Account]:
         _sum_up(accounts[ROOT], [accounts[name] for name in hierarchy.children[ROOT]])
     for name in usable:
         _limit(view, accounts[name], _promised_beside(accounts, hierarchy, name))
+        _spare(accounts[name])
     return accounts
 
 
@@ -151,8 +161,9 @@ def _bare(view: View, queues: Iterable[Queue]) -> Iterable[Account]:
             limit=np.zeros(view.columns.width),
             deserved=queue_quotas.deserved_of(spec, view),
             deserves=queue_quotas.named(spec.deserved, view) | queue_quotas.named(spec.guarantee.resource, view),
-            allocated=queue.allocated.copy(),
-            request=queue.allocated + queue.pending,
+            elsewhere=queue.elsewhere,
+            allocated=queue.allocated + queue.elsewhere,
+            request=queue.allocated + queue.elsewhere + queue.pending,
             inqueue=reserved[queue.index],
             elastic=beyond[queue.index],
             devices=device_quotas.DeviceAccount(device_quotas.limits(spec.capability), holder=queue.name),
@@ -163,6 +174,7 @@ def _bare(view: View, queues: Iterable[Queue]) -> Iterable[Account]:
 def _add_to_parent(account: Account) -> None:
     if len(account.line) > 1:
         parent = account.line[1]
+        parent.elsewhere = parent.elsewhere + account.elsewhere
         parent.allocated = parent.allocated + account.allocated
         parent.request = parent.request + account.request
         parent.inqueue = parent.inqueue + account.inqueue
@@ -195,6 +207,18 @@ def _limit(view: View, account: Account, promised: Floats) -> None:
     account.capability = np.where(np.isfinite(account.capability), account.capability, parent.capability)
     left = np.maximum(parent.limit - promised, 0.0)
     account.limit = np.minimum(left + account.guarantee, account.capability)
+
+
+def _spare(account: Account) -> None:
+    """Works out what reclaiming leaves a queue of which other schedulers' jobs hold a part."""
+    if not account.elsewhere.any():
+        account.spared, account.guaranteed = account.deserved, account.guarantee
+        return
+    held = account.allocated
+    part = np.divide(account.elsewhere, held, out=np.zeros_like(held), where=held > 0.0)
+    account.spared, account.guaranteed = (
+        due + np.maximum(held - due, 0.0) * part for due in (account.deserved, account.guarantee)
+    )
 
 
 def _of_root(view: View, capability: Floats) -> Floats:

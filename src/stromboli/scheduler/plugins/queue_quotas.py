@@ -54,6 +54,18 @@ def guarantee_of(spec: core.QueueSpec, view: View) -> Floats:
     return view.columns.vector(amounts.read_together(spec.guarantee.resource or {}))
 
 
+def left_to_hold(queue: Queue, view: View) -> Floats:
+    """What jobs elsewhere leave of a queue's capability."""
+    left: Floats = np.maximum(capability_of(queue.resource.spec, view) - queue.elsewhere, 0.0)
+    return left
+
+
+def kept_free_for(queue: Queue, view: View) -> Floats:
+    """What of a queue's guarantee is still to be kept free here: its jobs elsewhere have the rest."""
+    kept: Floats = np.maximum(guarantee_of(queue.resource.spec, view) - queue.elsewhere, 0.0)
+    return kept
+
+
 def per_queue(view: View, amount: Floats) -> defaultdict[int, Floats]:
     """Sums of a ``[job row, column]`` array over the session's jobs, by queue index."""
     table = view.job_table

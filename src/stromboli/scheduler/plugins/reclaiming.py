@@ -148,11 +148,11 @@ def exceeds(held: Floats, account: Account, request: Floats) -> bool:
     for basic in (CPU, MEMORY):
         relevant[basic] = request[basic] > 0.0 and account.deserved[basic] >= EPSILON
     relevant[PODS] = False
-    return bool((relevant & (held > account.deserved)).any())
+    return bool((relevant & (held > account.spared)).any())
 
 
 def _guaranteed(account: Account, left: Floats) -> bool:
-    return bool((account.guarantee < left + EPSILON).all())
+    return bool((account.guaranteed < left + EPSILON).all())
 
 
 def _part(amount: Floats, account: Account) -> Floats:
