@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from stromboli.cli.app import app
 from stromboli.cli.stack import Stack, StackOptions
 from stromboli.cli.upping import UpOptions, banner, stack_options
+from stromboli.localcluster.datadirectory import holder
 
 POLICY = "actions: enqueue, allocate\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: mine}]}]\n"
 PLUGIN = """
@@ -91,3 +93,39 @@ def test_the_scheduler_gets_policy_and_plugins_and_the_end_says_where_state_is(t
     assert (code, seen[-1]) == (0, f"stopping; state kept in {directory / 'state.json'}\n"), "".join(seen)
     assert (directory / "state.json").exists()
     assert (plugins / "opened").exists()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("at", ["starting localcluster", "starting webhooks"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_is_interrupted_says_so_and_leaves_nothing_running(
+    tmp_path: Path, at: str, number: signal.Signals
+) -> None:
+    directory = tmp_path / "up"
+    command = "from stromboli.cli.app import app; app()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "up", "--nodes=1", f"--dir={directory}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        seen = []
+        for line in running.stdout:
+            seen.append(line)
+            if line.startswith(at):
+                running.send_signal(number)
+        code = running.wait(timeout=30)
+    assert (code, seen[-1]) == (130, f"{at}\n"), "".join(seen)
+    assert holder(directory) is None
+    assert processes_with(str(directory)) == []
+
+
+def processes_with(argument: str) -> list[str]:
+    """Command lines of running processes that have the text in them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            found += [line] if argument in line else []
+    return found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stromboli import __version__
+from stromboli.cli.commanding.errors import INTERRUPTED_EXIT
 
 app = typer.Typer(
     help="Stromboli, a batch system for Kubernetes: try it on this machine.",
@@ -92,8 +94,17 @@ def _demo_manifests() -> Path:
     return here if here.is_dir() else Path(__file__).resolve().parents[3] / "examples" / "demo"
 
 
-def _run(main: object) -> int:
+def _run(main: Callable[[], Coroutine[object, object, None]]) -> int:
+    """Run to the end; a signal that comes before is told from it by the exit code, as by all commands."""
     from stromboli.process.running import run
 
+    finished = False
+
+    async def whole() -> None:
+        nonlocal finished
+        await main()
+        finished = True
+
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
-    return run("stromboli", main)  # type: ignore[arg-type]
+    code = run("stromboli", whole)
+    return code if code or finished else INTERRUPTED_EXIT

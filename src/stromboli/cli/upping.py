@@ -29,9 +29,10 @@ class UpOptions:
 
 
 async def run_up(options: UpOptions) -> None:
-    """Start everything and stay until a signal.
+    """Start everything and stay until a signal, which is the orderly end of it.
 
     Raises:
+        CancelledError: the signal came before everything was up.
         StackError: a part could not start or has died.
     """
     console = Console(highlight=False, soft_wrap=True)
@@ -45,7 +46,6 @@ async def run_up(options: UpOptions) -> None:
         except asyncio.CancelledError:
             kept = stack.options.state_file
             console.print(f"stopping; state kept in {kept}" if kept else "stopping", markup=False)
-            raise
 
 
 def stack_options(options: UpOptions) -> StackOptions:
