@@ -11,7 +11,7 @@ from stromboli.api import names
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.records import Task
 from stromboli.scheduler.core.statuses import TaskStatus
-from stromboli.scheduler.plugins.deviceshare.cluster_devices import MEMORY, Memory
+from stromboli.scheduler.plugins.deviceshare.cluster_devices import MEMORY, MOST_OUTCOMES, Memory
 from stromboli.scheduler.plugins.deviceshare.vgpu import VgpuDevices
 from tests.scheduler.core.worlds import audit, feed, run_cycle
 from tests.scheduler.plugins.deviceshare.stage import (
@@ -85,3 +85,19 @@ def test_what_is_kept_is_what_would_be_found(steps: list[str]) -> None:
                 feed(mirror, gpu_node("n0", card("GPU-00"), card("GPU-02")))
         assert looked_at(mirror) == anew(mirror)
     audit(mirror)
+
+
+def test_answers_to_pods_that_are_gone_do_not_pile_up() -> None:
+    mirror = cluster(gpu_node("n1", card("GPU-0")))
+    for size in range(1, 2 * MOST_OUTCOMES):
+        feed(mirror, asking(member(f"p{size}"), slice_of(1, size)))
+        if size % 64 == 0:
+            session = opened(mirror, VGPUEnable=True)
+            assert all(session.refusals(f"p{each}") == {} for each in range(size - 63, size + 1))
+            for each in range(size - 63, size + 1):
+                mirror.delete_pod(f"ns/p{each}")
+    memory = mirror.memory[MEMORY]
+    assert isinstance(memory, Memory)
+    (kept,) = memory.nodes.values()
+    assert kept.on_node is not None
+    assert 0 < len(kept.on_node.outcomes) <= MOST_OUTCOMES

@@ -19,6 +19,8 @@ from stromboli.scheduler.plugins.deviceshare.families import Choice, Devices, Do
 from stromboli.scheduler.plugins.deviceshare.settings import Settings
 
 MEMORY = "deviceshare-devices"
+MOST_OUTCOMES = 256
+"""Answers of one node that are kept: nothing may change there for weeks while shapes of pods come and go."""
 _UNCOUNTED = (TaskStatus.RELEASING, TaskStatus.ALLOCATED, TaskStatus.PIPELINED)
 """Statuses of tasks that hold nothing, or what this cycle has counted when it placed them."""
 
@@ -77,6 +79,8 @@ class OnNode:
                 outcome = self.devices.choose(task)
             except DoesNotFit as refusal:
                 outcome = refusal.with_traceback(None)
+            if len(self.outcomes) >= MOST_OUTCOMES:
+                self.outcomes.clear()
             self.outcomes[key] = outcome
         return outcome
 
