@@ -102,6 +102,16 @@ class Options(ClientOptions, ServingOptions, LeaderOptions, LoggingOptions):
         }
 
     @property
+    def of_snapshots(self) -> dict[str, object]:
+        """What a snapshot has to say of the process, for its cycles to be repeated elsewhere. Plain data."""
+        return {
+            **self.of_cycles,
+            "default-queue": self.default_queue,
+            "scheduler-sharding-mode": self.scheduler_sharding_mode,
+            "scheduler-sharding-name": self.scheduler_sharding_name,
+        }
+
+    @property
     def shards(self) -> bool:
         """Whether node sharding is on; an unknown mode behaves as ``none``."""
         return self.scheduler_sharding_mode in ("hard", "soft")

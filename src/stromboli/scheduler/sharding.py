@@ -18,6 +18,7 @@ from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.errors import KubeError
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.coalescing import LatestWriter
+from stromboli.scheduler.core.shards import nodes_of
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +65,10 @@ class Shards:
 
         While the own object does not exist, the nodes in use stay what they were.
         """
-        own = shards.get(("", self._name))
-        if own is None:
+        own, found = shards.get(("", self._name)), nodes_of(self._name, shards.values())
+        if own is None or found is None:
             return None
-        others = (shard for shard in shards.values() if shard.name != self._name)
-        taken = frozenset(node for shard in others for node in shard.status.nodes_in_use)
-        self.in_use = frozenset(own.spec.nodes_desired) - taken
+        self.in_use = found
         status = ShardStatus.of(self.in_use, own.spec.nodes_desired)
         return status if status != ShardStatus.read(own.status) else None
 

@@ -68,7 +68,7 @@ class Snapshots:
             tuple(objects),
             policy=policy_file.render(self._policy()),
             scheduler_names=tuple(self._options.scheduler_name),
-            options=self._options.of_cycles,
+            options=self._options.of_snapshots,
             missing=tuple(missing),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
@@ -45,6 +46,8 @@ def places(snapshot: Snapshot) -> dict[str, str]:
         session_id="s",
         plugins=REGISTRY.plugins,
         actions=REGISTRY.actions,
+        shard=snapshot.shard,
+        shard_mode=snapshot.shard_mode,
     )
     return {bind.task.name: bind.node for bind in found.binds}
 
@@ -95,12 +98,11 @@ async def test_a_snapshot_with_device_claims_decides_what_the_live_session_decid
 
 
 def test_a_snapshot_has_all_that_a_session_reads() -> None:
-    """But shards, which are the business of one of several schedulers."""
     everything = Options(
         feature_gates=dict.fromkeys(FEATURE_GATES, True), csi_storage=True, scheduler_sharding_mode="hard"
     )
     read = {kind for kind, _ in plain_kinds(everything)}
-    assert read - set(STRUCTS) == {kinds.NODE_SHARDS}
+    assert read <= set(STRUCTS)
 
 
 def test_only_what_this_scheduler_watches_is_listed() -> None:
@@ -131,13 +133,45 @@ async def test_parameters_of_drivers_and_templates_of_workloads_are_left_out(sta
     assert b"HIDDEN" not in body
 
 
-async def test_options_that_plugins_look_at_are_in_a_snapshot(stage: Stage) -> None:
+SHARDED: dict[str, tuple[Options, set[str]]] = {
+    "sharding is off": (Options(), {"n1", "n2"}),
+    "hard": (Options(scheduler_sharding_mode="hard"), {"n1"}),
+    "soft, and the own nodes are enough": (Options(scheduler_sharding_mode="soft"), {"n1"}),
+    "of another name": (Options(scheduler_sharding_mode="hard", scheduler_sharding_name="other"), {"n2"}),
+    "there is no such shard": (Options(scheduler_sharding_mode="hard", scheduler_sharding_name="ghost"), set()),
+    "of a mode that nobody knows": (Options(scheduler_sharding_mode="mild"), {"n1", "n2"}),
+}
+
+
+@pytest.mark.parametrize("name", SHARDED)
+async def test_a_snapshot_keeps_to_the_nodes_of_the_scheduler(stage: Stage, name: str) -> None:
+    options, want = SHARDED[name]
+    stage.put(*(node(f"n{at}").offer(cpu=2) for at in (1, 2)), queue("default"))
+    stage.put(pod_group("j").members(1).phase("Inqueue"), *(pod(f"j-{at}").group("j").request(cpu=1) for at in (0, 1)))
+    for shard, nodes in (("volcano", ["n1"]), ("other", ["n2"])):
+        stage.server.put(kinds.NODE_SHARDS, {"metadata": {"name": shard}, "spec": {"nodesDesired": nodes}})
+    snapshot = decode((await Snapshots(stage.client, lambda: DEFAULT_POLICY, options).take()).encode())
+    assert set(places(snapshot).values()) == want
+
+
+async def test_a_snapshot_knows_the_queue_of_gangs_that_name_none(stage: Stage) -> None:
+    stage.put(node("n1").offer(cpu=4), queue("default").state("Closed"), queue("open"))
+    stage.put(pod_group("j").queue("").members(1).phase("Inqueue"), pod("j-0").group("j").request(cpu=1))
+    for options, want in ((Options(default_queue="open"), ["j-0"]), (Options(default_queue="ghost"), [])):
+        snapshot = decode((await Snapshots(stage.client, lambda: DEFAULT_POLICY, options).take()).encode())
+        assert binds(snapshot) == want
+
+
+async def test_options_that_a_session_depends_on_are_in_a_snapshot(stage: Stage) -> None:
     options = Options(feature_gates={"DRADeviceTaints": True}, ignored_provisioners=["nfs"])
     snapshot = decode((await Snapshots(stage.client, lambda: DEFAULT_POLICY, options).take()).encode())
     assert snapshot.options == {
         "feature-gates": {"DRADeviceTaints": True},
         "csi-storage": False,
         "ignored-provisioners": ["nfs"],
+        "default-queue": "default",
+        "scheduler-sharding-mode": "none",
+        "scheduler-sharding-name": "volcano",
     }
 
 

@@ -99,6 +99,7 @@ class Rehearsal:
         self._policy = policy
         self._plugins = plugins
         self._options = snapshot.options
+        self._shard, self._shard_mode = snapshot.shard, snapshot.shard_mode
         self._templates = {template.key: template for template in snapshot.of(core.ResourceClaimTemplate)}
         self._pods: dict[str, core.Pod] = {pod.uid: pod for pod in snapshot.of(core.Pod)}
         self._awaited: dict[str, list[core.Pod]] = {}
@@ -125,7 +126,14 @@ class Rehearsal:
         return done
 
     def _setting(self, session_id: str) -> Setting:
-        return Setting(session_id=session_id, plugins=self._plugins, actions=ACTIONS, options=self._options)
+        return Setting(
+            session_id=session_id,
+            plugins=self._plugins,
+            actions=ACTIONS,
+            options=self._options,
+            shard=self._shard,
+            shard_mode=self._shard_mode,
+        )
 
     def settle(self, most: int) -> Sequence[Round]:
         """Run until a cycle decides nothing, or ``most`` cycles have run; answers all rounds."""

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stromboli.api import core, kinds
+from stromboli.api import core, kinds, names
 from stromboli.api.kinds import Kind
 from stromboli.scheduler.core.mirror import Mirror
+from stromboli.scheduler.core.shards import nodes_of
 
 StructT = TypeVar("StructT", bound=core.Struct)
 
@@ -48,6 +49,7 @@ STRUCTS: dict[Kind, type[core.Object]] = {
     kinds.RESOURCE_SLICES: core.ResourceSlice,
     kinds.RESOURCE_CLAIMS: core.ResourceClaim,
     kinds.DEVICE_TAINT_RULES: core.DeviceTaintRule,
+    kinds.NODE_SHARDS: core.NodeShard,
 }
 """Kinds that a session reads, in the order in which a mirror is best fed."""
 
@@ -74,7 +76,7 @@ class Snapshot:
     """The policy file that was in force, if it is known."""
     scheduler_names: tuple[str, ...] = ("volcano",)
     options: Mapping[str, object] = field(default_factory=dict)
-    """Options of the scheduler's process that plugins look at, if they are known."""
+    """Options of the scheduler's process that a session depends on, if they are known."""
     missing: tuple[str, ...] = ()
     """What could not be read, and why."""
 
@@ -93,10 +95,26 @@ class Snapshot:
         kept = tuple(obj for obj in self.objects if not isinstance(obj, core.Pod | core.PodGroup))
         return replace(self, objects=kept, awaited=())
 
+    @property
+    def shard_mode(self) -> str:
+        """How the scheduler keeps to its shard: ``hard``, ``soft`` or ``none``."""
+        mode = self.options.get("scheduler-sharding-mode")
+        return mode if mode in ("hard", "soft") else "none"
+
+    @property
+    def shard(self) -> frozenset[str] | None:
+        """Names of the nodes of the scheduler's shard, none when there is no such shard; None when it has all."""
+        if self.shard_mode == "none":
+            return None
+        return nodes_of(str(self.options.get("scheduler-sharding-name")), self.of(core.NodeShard)) or frozenset()
+
     def mirror(self) -> Mirror:
         """A mirror of the snapshot."""
-        ignored = self.options.get("ignored-provisioners")
-        mirror = Mirror(ignored_provisioners=ignored if isinstance(ignored, list | tuple) else ())
+        ignored, queue = self.options.get("ignored-provisioners"), self.options.get("default-queue")
+        mirror = Mirror(
+            str(queue or names.DEFAULT_QUEUE),
+            ignored_provisioners=ignored if isinstance(ignored, list | tuple) else (),
+        )
         for obj in self.objects:
             if not isinstance(obj, core.Pod) or self._is_ours(obj):
                 feed(mirror, obj)
