@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from stromboli.api.kinds import JOBS
+from stromboli.api.kinds import JOBS, QUEUES
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.kubeconfig import find
 from stromboli.kube.errors import ConfigurationError, Unauthorized, Unreachable
@@ -42,6 +43,11 @@ def write(directory: Path, content: Config | str, name: str = "config") -> Path:
 def test_without_anything_it_is_the_local_server() -> None:
     assert find("", "", {"HOME": "/nonexistent"}).server == "http://localhost:8080"
     assert find("", "", {"HOME": "/nonexistent", "KUBERNETES_MASTER": "1.2.3.4:80"}).server == "http://1.2.3.4:80"
+
+
+def test_without_a_kubeconfig_it_is_said_where_one_belongs() -> None:
+    with pytest.raises(Unreachable, match="there is no kubeconfig: give --kubeconfig, set KUBECONFIG, or put one at"):
+        Api(replace(find("", "", {"HOME": "/nonexistent"}), server="http://127.0.0.1:1")).get(QUEUES, "default")
 
 
 def test_master_replaces_the_server_and_keeps_the_credentials(tmp_path: Path) -> None:
@@ -100,6 +106,27 @@ COMPLAINTS: dict[str, tuple[Config | str, str]] = {
     "a certificate file that is not there": (
         config(cluster={"certificate-authority": "missing.crt"}),
         "certificate-authority: [Errno 2]",
+    ),
+    "an address with a port that is none": (
+        config(cluster={"server": "https://a:99999"}),
+        "'https://a:99999' is not",
+    ),
+    "an address that is cut off": (config(cluster={"server": "https://[::1"}), "'https://[::1' is not an address"),
+    "an address with a blank": (config(cluster={"server": "https://a/b c"}), "'https://a/b c' is not an address"),
+    "an address in other letters": (config(cluster={"server": "https://ü"}), "'https://ü' is not an address"),
+    "sections that are no lists": (config() | {"clusters": 5}, "clusters is no list; check the file"),
+    "contexts that are no list": (config() | {"contexts": {"a": 1}}, "contexts is no list; check the file"),
+    "a token of two lines": (config({"token": "a\nb"}), "users[].user.token: a token is one line of ASCII characters"),
+    "a token in other letters": (config({"token": "日"}), "users[].user.token: a token is one line of ASCII"),
+    "a token that is no text": (config({"token": ["a"]}), "users[].user.token: a token is one line of ASCII"),
+    "a plugin that is no map": (config({"exec": "x"}), "users[].user.exec: expected a map with"),
+    "a plugin without a command": (
+        config({"exec": {"args": ["x"]}}),
+        "users[].user.exec: expected a map with",
+    ),
+    "a plugin with odd variables": (
+        config({"exec": {"command": "true", "env": [1]}}),
+        "users[].user.exec: true gave",
     ),
     "a plugin that is not there": (config({"exec": {"command": "/none"}}), "users[].user.exec: /none gave no"),
 }

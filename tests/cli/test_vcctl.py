@@ -13,7 +13,7 @@ from stromboli.api.kinds import COMMANDS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS
 from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.waiting import eventually
-from tests.cli.driving import Until, drive, job, meta, pod_group, queue
+from tests.cli.driving import Outcome, Until, drive, job, meta, pod_group, queue
 
 HEADER = (
     "Name           Creation       Phase       JobType     Replicas    Min   Pending   Running   Succeeded   "
@@ -236,6 +236,7 @@ async def test_a_view_of_a_job(server: FakeApiServer) -> None:
     server.put(JOBS, job("j"))
     event = {
         "metadata": meta("j.1"),
+        "involvedObject": {"kind": "Job", "namespace": "default", "name": "j"},
         "type": "Normal",
         "reason": "ExecuteAction",
         "message": "Start to execute action AbortJob",
@@ -245,11 +246,24 @@ async def test_a_view_of_a_job(server: FakeApiServer) -> None:
         "source": {"component": "vc-controller-manager", "host": "h"},
     }
     server.put(EVENTS, event)
-    server.put(EVENTS, {**event, "metadata": meta("jay.1")})
+    for other in ({"kind": "Job", "name": "jay"}, {"kind": "Job", "name": "j.k"}, {"kind": "Queue", "name": "j"}):
+        server.put(EVENTS, {**event, "metadata": meta(f"{other['name']}.{other['kind']}"), "involvedObject": other})
     done = await drive("vcctl job view -N j", server)
     stored = server.get(JOBS, "j", "default")["metadata"]
     want = VIEW.format(version=stored["resourceVersion"], uid=stored["uid"], generation=stored.get("generation", 0))
     assert done.out == want
+
+
+async def test_a_view_for_somebody_who_may_not_see_events(server: FakeApiServer) -> None:
+    server.put(JOBS, job("j"))
+    server.faults.fail(403, verb="list", kind=EVENTS, message="not for you")
+    done = await drive("vcctl job view j", server)
+    assert (done.code, done.err) == (0, "events are not shown: not for you\n")
+    assert done.out.startswith("Name:       \tj\n")
+
+
+async def test_without_flows_there_is_nothing_to_describe(server: FakeApiServer) -> None:
+    assert await drive("vcctl jobflow describe", server) == Outcome(0, "", "No resources found\n")
 
 
 VIEW = """\

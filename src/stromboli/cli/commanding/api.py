@@ -74,18 +74,35 @@ class Api:
         """One object. Raises NotFound and the rest of the tree."""
         return _object(self.request("GET", _place(kind, namespace, name)))
 
-    def list(self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None) -> Objects:
+    def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> Objects:
         """All objects, page by page, each with ``apiVersion`` and ``kind``."""
-        return self.snapshot(kind, namespace, label_selector=label_selector)[0]
+        return self.snapshot(kind, namespace, label_selector=label_selector, field_selector=field_selector)[0]
 
     def snapshot(
-        self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
     ) -> tuple[Objects, str]:
         """All objects, and the resource version from which to watch."""
         found: Objects = []
         token = ""
         while True:
-            query = {"limit": PAGE_LIMIT, "labelSelector": label_selector, "continue": token or None}
+            query = {
+                "limit": PAGE_LIMIT,
+                "labelSelector": label_selector,
+                "fieldSelector": field_selector,
+                "continue": token or None,
+            }
             page = _object(self.request("GET", _place(kind, namespace), query=query))
             named = {"apiVersion": kind.api_version, "kind": kind.kind}
             found.extend({**named, **item} for item in page.get("items") or [])
@@ -214,7 +231,8 @@ class Api:
 
     def _unreachable(self, error: Exception) -> Unreachable:
         what = str(error) or type(error).__name__
-        return Unreachable(f"no answer from {self.target.server}: {what}; is the address right and the server up?")
+        hint = self.target.hint or "is the address right and the server up?"
+        return Unreachable(f"no answer from {self.target.server}: {what}; {hint}")
 
 
 class _HttpsConnection(http.client.HTTPSConnection):

@@ -22,6 +22,8 @@ from stromboli.kube.errors import ConfigurationError
 Entry = dict[str, Any]
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_SECONDS = 60.0
+DEFAULT_SERVER = "http://localhost:8080"
+NO_KUBECONFIG = "there is no kubeconfig: give --kubeconfig, set KUBECONFIG, or put one at ~/.kube/config"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Target:
     verify: bool = True
     server_name: str = ""
     namespace: str = ""
+    hint: str = ""
+    """What to look at when the server does not answer; empty for the usual."""
 
 
 def find(kubeconfig: str, master: str, environment: Mapping[str, str]) -> Target:
@@ -48,7 +52,9 @@ def find(kubeconfig: str, master: str, environment: Mapping[str, str]) -> Target
         return Target(_address(master))
     if (SERVICE_ACCOUNT / "token").exists() and environment.get("KUBERNETES_SERVICE_HOST"):
         return _from_pod(environment)
-    return Target(_address(environment.get("KUBERNETES_MASTER") or "http://localhost:8080"))
+    if environment.get("KUBERNETES_MASTER"):
+        return Target(_address(environment["KUBERNETES_MASTER"]))
+    return Target(DEFAULT_SERVER, hint=NO_KUBECONFIG)
 
 
 def _paths(kubeconfig: str, environment: Mapping[str, str]) -> list[Path]:
@@ -101,6 +107,9 @@ def _read(path: Path) -> Entry:
     if not isinstance(loaded, dict):
         what = "is empty" if loaded is None else "is no map"
         raise ConfigurationError(f"kubeconfig {path} {what}; it must have clusters, users and contexts")
+    for section in ("clusters", "users", "contexts"):
+        if not isinstance(loaded.get(section) or [], list):
+            raise ConfigurationError(f"kubeconfig {path}: {section} is no list; check the file")
     for section, body in (("clusters", "cluster"), ("users", "user")):
         for entry in loaded.get(section) or []:
             _resolve(entry.get(body) if isinstance(entry, dict) else None, path.parent)
@@ -157,9 +166,10 @@ def _authenticated(
     target: Target, user: Entry, where: str, paths: Sequence[Path], environment: Mapping[str, str]
 ) -> Target:
     if user.get("token"):
-        return replace(target, authorization=f"Bearer {user['token']}")
+        return replace(target, authorization=_bearer(user["token"], f"{where}: users[].user.token"))
     if user.get("tokenFile"):
-        return replace(target, authorization=f"Bearer {_text(user['tokenFile'], where)}")
+        token = _text(user["tokenFile"], where)
+        return replace(target, authorization=_bearer(token, f"{where}: users[].user.tokenFile"))
     if user.get("exec"):
         return _from_plugin(target, user["exec"], where, environment)
     if user.get("username"):
@@ -170,19 +180,29 @@ def _authenticated(
     return target
 
 
+def _bearer(token: object, where: str) -> str:
+    """The header of a token. Raises ConfigurationError for what no header can carry."""
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+        raise ConfigurationError(f"{where}: a token is one line of ASCII characters; check the file")
+    return f"Bearer {token}"
+
+
 def _text(name: str, where: str) -> str:
     try:
         return Path(name).read_text().strip()
-    except OSError as error:
-        raise ConfigurationError(f"{where}: users[].user.tokenFile {name}: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise ConfigurationError(f"{where}: users[].user.tokenFile {name}: {why}") from error
 
 
 def _from_plugin(target: Target, spec: Entry, where: str, environment: Mapping[str, str]) -> Target:
     """Credentials of an exec plugin (client.authentication.k8s.io)."""
-    added = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or []}
+    if not isinstance(spec, dict) or not spec.get("command"):
+        raise ConfigurationError(f"{where}: users[].user.exec: expected a map with a command; check the file")
     version = spec.get("apiVersion") or "client.authentication.k8s.io/v1"
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
     try:
+        added = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or []}
         done = subprocess.run(
             [str(spec.get("command")), *map(str, spec.get("args") or [])],
             env={**environment, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)},
@@ -198,7 +218,7 @@ def _from_plugin(target: Target, spec: Entry, where: str, environment: Mapping[s
         ) from error
     return replace(
         target,
-        authorization=f"Bearer {status['token']}" if status.get("token") else "",
+        authorization=_bearer(status["token"], f"{where}: users[].user.exec") if status.get("token") else "",
         certificate=str(status.get("clientCertificateData") or "").encode() or target.certificate,
         key=str(status.get("clientKeyData") or "").encode() or target.key,
     )
@@ -235,7 +255,11 @@ def _address(text: str) -> str:
     from urllib.parse import urlsplit
 
     address = text if "://" in text else f"http://{text}"
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or not address.isascii() or not address.isprintable() or " " in address:
         raise ConfigurationError(f"{text!r} is not an address of an API server; give one like https://10.0.0.1:6443")
     return address.rstrip("/")

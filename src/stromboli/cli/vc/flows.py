@@ -16,7 +16,7 @@ from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import ages
 from stromboli.cli.vc.columns import Column, Layout
-from stromboli.cli.vc.output import Listing, document, dry_run, output_format, rehearsed, show_one
+from stromboli.cli.vc.output import NOTHING, Listing, document, dry_run, output_format, rehearsed, show_one
 from stromboli.kube import json
 from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
@@ -200,6 +200,9 @@ def _describe(invocation: Invocation, subject: Subject) -> None:
         )
     if form not in ("yaml", "json"):
         invocation.say(f"Unsupported format: {form}")
+        return
+    if not found:
+        invocation.warn(NOTHING)
         return
     invocation.say("\n\n\n".join(document(_told(obj, subject), form) for obj in found))
 

@@ -15,6 +15,7 @@ from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import ages
 from stromboli.cli.vc.output import output_format, show_one
 from stromboli.kube import json
+from stromboli.kube.errors import Forbidden
 from stromboli.kube.json import JsonObject
 
 Lines = Iterator[str]
@@ -49,7 +50,12 @@ def view_job(invocation: Invocation, *, conditions: bool = True) -> None:
         if form:
             show_one(invocation, job, "yaml" if form == "wide" else form)
             return
-        events = events_of(api.list(EVENTS, namespace), arguments.name)
+        try:
+            found = api.list(EVENTS, namespace, field_selector=f"involvedObject.name={arguments.name}")
+        except Forbidden as error:
+            found = []
+            invocation.warn(f"events are not shown: {error.message}")
+        events = events_of(found, arguments.name)
     for line in [*description(job, conditions=conditions), *event_lines(events, invocation.now())]:
         invocation.say(line)
 
@@ -161,9 +167,13 @@ def _status(status: JsonObject, *, conditions: bool) -> Lines:
 
 
 def events_of(events: Sequence[JsonObject], job: str) -> list[JsonObject]:
-    """Events about a job, by their names, oldest first."""
-    mine = [event for event in events if json.key_of(event)[1].startswith(f"{job}.")]
+    """Events about a job, by their names, oldest first; not those of other things that are called as it is."""
+    mine = [event for event in events if json.key_of(event)[1].startswith(f"{job}.") and _is_about_a_job(event)]
     return sorted(mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+
+
+def _is_about_a_job(event: JsonObject) -> bool:
+    return bool((event.get("involvedObject") or {}).get("kind", JOBS.kind) == JOBS.kind)
 
 
 def event_lines(events: Sequence[JsonObject], now: float) -> Lines:
