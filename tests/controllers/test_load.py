@@ -185,7 +185,7 @@ async def test_a_quiet_minute_has_no_writes() -> None:
         await scene.run(
             lambda i: QueueController(client, i, scene.events, scene.numbers, clock=clock),
             lambda i: PodGroupController(client, i, clock=clock),
-            lambda i: HyperNodeController(client, i, clock=clock),
+            lambda i: HyperNodeController(client, i, scene.events, clock=clock),
             lambda i: CronJobController(client, i, scene.events, clock=clock, zone=UTC),
             lambda i: JobFlowController(client, i, scene.events, Ended(), clock=clock),
             lambda i: JobTemplateController(client, i, scene.events, clock=clock),

@@ -1,14 +1,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.kube.controlling import LONGEST_CONFLICT, LONGEST_OUTAGE, Controller, Outcome, Result, Terminal
+from stromboli.api.core import UndecodableObject
+from stromboli.api.modelling import InvalidObject
+from stromboli.api.quantities import BadQuantity
+from stromboli.api.unreadable import Unreadable
+from stromboli.kube.controlling import (
+    LONGEST_CONFLICT,
+    LONGEST_OUTAGE,
+    REMEMBERED_FAILURES,
+    Controller,
+    Outcome,
+    Result,
+    Terminal,
+)
 from stromboli.kube.errors import Conflict, Forbidden, ServerError, SeveralFailed, Unreachable
 from stromboli.testing.clocks import FakeClock
 
@@ -240,3 +254,118 @@ async def test_it_ends_when_its_queue_is_shut_down() -> None:
     controller.queue.shut_down()
     await asyncio.wait_for(controller.run(), 1)
     assert ledger.calls == ["a"]
+
+
+class Papers:
+    """The objects behind keys, and what their owners were told."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, int] = {}
+        self.told: list[tuple[str, str]] = []
+
+    def version(self, key: str) -> int:
+        return self.versions.get(key, 0)
+
+    def unreadable(self, key: str, message: str) -> None:
+        self.told.append((key, message))
+
+
+def as_terminal(error: Exception) -> Exception:
+    """As reconcilers hand it on that know that nothing else will mend it."""
+    terminal = Terminal(f"the object: {error}")
+    terminal.__cause__ = error
+    return terminal
+
+
+class TestWhatCannotBeRead:
+    BAD = Unreadable("Expected `int`, got `str` - at `$.spec.tier`")
+    WAYS: ClassVar[dict[str, Exception]] = {"as it is": BAD, "as terminal": as_terminal(BAD)}
+
+    def lines(self, caplog: pytest.LogCaptureFixture) -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+    @pytest.mark.parametrize("way", WAYS)
+    async def test_is_said_once_for_each_version(self, way: str, caplog: pytest.LogCaptureFixture) -> None:
+        clock, ledger, papers = FakeClock(), Ledger(), Papers()
+        ledger.script["a"] = [self.WAYS[way]] * 100
+        controller = Controller("test", ledger.reconcile, objects=papers, clock=clock, observer=ledger)
+        async with running(controller):
+            for _ in range(10):
+                controller.enqueue("a")  # something that belongs to the object has changed
+                await clock.advance(600)
+            assert papers.told == [("a", str(self.BAD))]
+            assert len(self.lines(caplog)) == 1
+            assert "$.spec.tier" in self.lines(caplog)[0]
+            assert all(record.exc_info is None for record in caplog.records)
+            papers.versions["a"] = 1
+            controller.enqueue("a")
+            await clock.advance(600)
+            assert papers.told == [("a", str(self.BAD))] * 2, "changed, and no better"
+            assert len(self.lines(caplog)) == 2
+
+    async def test_is_said_again_when_it_is_so_once_more(self) -> None:
+        clock, ledger, papers = FakeClock(), Ledger(), Papers()
+        ledger.script["a"] = [self.BAD, None, self.BAD]
+        controller = Controller("test", ledger.reconcile, objects=papers, clock=clock)
+        async with running(controller):
+            await clock.advance(0)
+            for _ in range(3):
+                controller.enqueue("a")
+                await clock.advance(0)
+        assert len(papers.told) == 2
+
+    async def test_is_tried_again_later_each_time(self) -> None:
+        """What cannot be read may be something that the object refers to, of which nobody hears when it changes."""
+        clock, ledger = FakeClock(), Ledger()
+        ledger.script["a"] = [self.BAD] * 1000
+        controller = Controller("test", ledger.reconcile, clock=clock)
+        async with running(controller):
+            controller.enqueue("a")
+            await clock.advance(3600)
+            assert 18 < len(ledger.calls) < 25
+            ledger.script["a"] = []
+            await clock.advance(1000)
+            calls = len(ledger.calls)
+            await clock.advance(5000)
+        assert len(ledger.calls) == calls, "and not any more when it could be read"
+
+    async def test_another_fault_is_news(self) -> None:
+        clock, ledger, papers = FakeClock(), Ledger(), Papers()
+        ledger.script["a"] = [Unreadable("one"), Unreadable("two"), Unreadable("two")]
+        controller = Controller("test", ledger.reconcile, objects=papers, clock=clock)
+        async with running(controller):
+            controller.enqueue("a")
+            await clock.advance(1)
+        assert papers.told == [("a", "one"), ("a", "two")]
+
+
+async def test_an_unexpected_error_is_traced_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock, ledger = FakeClock(), Ledger()
+    ledger.script["a"] = [*[RuntimeError("boom")] * 5, KeyError("x"), *[RuntimeError("boom")] * 5]
+    controller = Controller("test", ledger.reconcile, clock=clock)
+    async with running(controller):
+        controller.enqueue("a")
+        await clock.advance(3600)
+    assert len(ledger.calls) == 12
+    traced = [record.exc_info[0] for record in caplog.records if record.exc_info]
+    assert traced == [RuntimeError, KeyError, RuntimeError]
+
+
+async def test_what_was_said_is_not_remembered_for_ever() -> None:
+    clock = FakeClock()
+
+    async def fail(key: str) -> None:
+        raise Terminal("no")
+
+    controller = Controller("test", fail, clock=clock)
+    async with running(controller):
+        for number in range(REMEMBERED_FAILURES + 50):
+            controller.enqueue(str(number))
+        await clock.advance(0)
+    assert len(controller._said) == REMEMBERED_FAILURES
+
+
+def test_all_ways_of_not_being_readable_are_one() -> None:
+    for error in (UndecodableObject, InvalidObject, BadQuantity):
+        assert issubclass(error, Unreadable)
+        assert issubclass(error, ValueError)

@@ -19,6 +19,8 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from stromboli.api.unreadable import Unreadable
+
 # --- Schema marks ----------------------------------------------------------------------------------------------------
 
 
@@ -96,7 +98,7 @@ class FieldError(NamedTuple):
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class InvalidObject(ValueError):
+class InvalidObject(Unreadable):
     """An object whose fields have wrong types. ``errors`` has one entry a field."""
 
     def __init__(self, kind: str, errors: list[FieldError]) -> None:

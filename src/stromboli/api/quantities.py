@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from stromboli.api.unreadable import Unreadable
+
 Quantity: TypeAlias = str | int | float
 """A quantity as the wire has it: text, or a bare number where the schema allows one."""
 
@@ -33,7 +35,7 @@ _LARGEST_EXPONENT = 400
 _LONGEST_TEXT = 256
 
 
-class BadQuantity(ValueError):
+class BadQuantity(Unreadable):
     """A text that is no quantity; the message quotes it."""
 
 

@@ -138,6 +138,7 @@ def _hyper_node(parts: Parts) -> Runnable | None:
     return HyperNodeController(
         parts.client,
         parts.informers,
+        parts.events,
         namespace=os.environ.get(names.ENV_POD_NAMESPACE) or names.SYSTEM_NAMESPACE,
         release=os.environ.get(names.ENV_HELM_RELEASE_NAME) or names.DEFAULT_HELM_RELEASE,
         observer=parts.metrics,

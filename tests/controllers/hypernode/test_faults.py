@@ -48,7 +48,7 @@ async def life(scene: Stage, fault: Fault) -> None:
     scene.server.faults.add(fault)
     for number in range(4):
         put_node(scene, f"n{number}", tor=f"s{number // 2}")
-    await scene.run(lambda informers: HyperNodeController(scene.client, informers))
+    await scene.run(lambda informers: HyperNodeController(scene.client, informers, scene.events))
     configure(scene, label_source("tor"))
     await scene.until(lambda: shown(scene) == {"s0": ["n0", "n1"], "s1": ["n2", "n3"]})
     put_node(scene, "n3", tor="s2")

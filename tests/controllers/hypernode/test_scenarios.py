@@ -32,7 +32,7 @@ async def hyper_nodes(*started: JsonObject, nodes: int = 0) -> AsyncIterator[Sta
             put_node(scene, f"n{number}", tor=f"s{number // 2}")
         for one in started:
             scene.server.put(kinds.HYPER_NODES, one)
-        await scene.run(lambda informers: HyperNodeController(scene.client, informers))
+        await scene.run(lambda informers: HyperNodeController(scene.client, informers, scene.events))
         yield scene
 
 
@@ -263,7 +263,7 @@ async def test_nothing_is_written_when_nothing_changed() -> None:
         await scene.until(lambda: all("status" in one for one in scene.server.objects(kinds.HYPER_NODES)))
         await scene.stop()
         before, lists = writes(scene), scene.server.count("list", kinds.HYPER_NODES)
-        await scene.run(lambda informers: HyperNodeController(scene.client, informers))
+        await scene.run(lambda informers: HyperNodeController(scene.client, informers, scene.events))
         await scene.until(lambda: scene.server.count("list", kinds.HYPER_NODES) >= lists + 3)
         put_node(scene, "n4", tor="s2")
         await scene.until(lambda: shown(scene).get("s2") == ["n4"])

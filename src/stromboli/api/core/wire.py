@@ -13,11 +13,12 @@ import msgspec
 
 from stromboli.api.core.meta import Struct
 from stromboli.api.kinds import Kind
+from stromboli.api.unreadable import Unreadable
 
 T = TypeVar("T", bound=Struct)
 
 
-class UndecodableObject(ValueError):
+class UndecodableObject(Unreadable):
     """A document that does not have the shape of its kind; the text names the field."""
 
 

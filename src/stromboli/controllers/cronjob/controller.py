@@ -21,7 +21,7 @@ from stromboli.controllers.cronjob.children import Child, rfc3339
 from stromboli.controllers.cronjob.deciding import Unusable, decide, timetable
 from stromboli.controllers.cronjob.executing import Executor
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.reporting import Events
+from stromboli.controllers.reporting import Events, Stored
 from stromboli.kube import json
 from stromboli.kube.applying import patch_changes
 from stromboli.kube.client import Client
@@ -73,7 +73,12 @@ class CronJobController:
         self._started: dict[Key, tuple[str, float]] = {}
         self._since: dict[Key, tuple[str, float]] = {}
         self._controller: Controller[Key] = Controller(
-            NAME, self.reconcile, workers=workers, observer=observer, clock=clock
+            NAME,
+            self.reconcile,
+            workers=workers,
+            objects=Stored(kinds.CRON_JOBS, self._cron_jobs.store, events),
+            observer=observer,
+            clock=clock,
         )
         self._cron_jobs.add_handler(on_add=self._seen, on_update=self._changed, on_delete=self._gone)
         self._jobs.add_handler(on_add=self._job_seen, on_update=self._job_changed, on_delete=self._job_seen)

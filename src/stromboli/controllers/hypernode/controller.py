@@ -23,6 +23,7 @@ from stromboli.controllers.hypernode.sources import Surroundings
 from stromboli.controllers.hypernode.status import NodeCounts
 from stromboli.controllers.hypernode.topologies import Discovered, Source
 from stromboli.controllers.informers import SharedInformers
+from stromboli.controllers.reporting import Events
 from stromboli.kube.client import Client
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.controlling import Controller, Observer, Result, Terminal
@@ -152,13 +153,14 @@ class HyperNodeController:
         self,
         client: Client,
         informers: SharedInformers,
+        events: Events,
         *,
         namespace: str = names.SYSTEM_NAMESPACE,
         release: str = names.DEFAULT_HELM_RELEASE,
         observer: Observer | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._counts = NodeCounts(client, informers, observer=observer, clock=clock)
+        self._counts = NodeCounts(client, informers, events, observer=observer, clock=clock)
         self._discovery = Discovery(
             client, informers, namespace=namespace, release=release, observer=observer, clock=clock
         )

@@ -6,6 +6,7 @@ from stromboli.api import core, kinds
 from stromboli.api.core import HyperNode, Node
 from stromboli.controllers.hypernode.counting import concerns, count
 from stromboli.controllers.informers import SharedInformers
+from stromboli.controllers.reporting import Events, Stored
 from stromboli.kube import json
 from stromboli.kube.applying import patch_changes
 from stromboli.kube.client import Client
@@ -27,6 +28,7 @@ class NodeCounts:
         self,
         client: Client,
         informers: SharedInformers,
+        events: Events,
         *,
         observer: Observer | None = None,
         clock: Clock = SYSTEM_CLOCK,
@@ -34,7 +36,13 @@ class NodeCounts:
         self._client = client
         self._hyper_nodes, self._nodes = informers.plain(kinds.HYPER_NODES), informers.nodes
         self._parsed: dict[Key, HyperNode] = {}  # those that some node may concern
-        self._controller: Controller[Key] = Controller(NAME, self.reconcile, observer=observer, clock=clock)
+        self._controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            objects=Stored(kinds.HYPER_NODES, self._hyper_nodes.store, events),
+            observer=observer,
+            clock=clock,
+        )
         self._hyper_nodes.add_handler(
             on_add=self._seen, on_update=lambda _old, new: self._seen(new), on_delete=self._gone
         )

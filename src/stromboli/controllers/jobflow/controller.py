@@ -22,7 +22,7 @@ from stromboli.controllers.jobflow.building import build
 from stromboli.controllers.jobflow.planning import Plan, is_over, plan
 from stromboli.controllers.jobflow.probing import Prober
 from stromboli.controllers.jobflow.view import View
-from stromboli.controllers.reporting import Events
+from stromboli.controllers.reporting import Events, Stored
 from stromboli.kube import json
 from stromboli.kube.applying import delete_if_present, patch_changes
 from stromboli.kube.client import Client
@@ -87,6 +87,7 @@ class JobFlowController:
             workers=workers,
             max_retries=None if max_requeue < 0 else max_requeue,
             give_up=self._give_up,
+            objects=Stored(kinds.JOB_FLOWS, self._flows.store, events),
             observer=observer,
             clock=clock,
         )
