@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cmp_to_key
+from itertools import permutations
 from random import Random
 
 import pytest
@@ -16,7 +18,7 @@ from tests.scheduler.plugins.references.network_topology_aware import (
     members,
 )
 from tests.scheduler.plugins.references.playing import Play, Story
-from tests.scheduler.plugins.references.task_topology import TaskTopology
+from tests.scheduler.plugins.references.task_topology import TaskTopology, task_priority
 from tests.scheduler.plugins.references.telling import Told
 from tests.scheduler.plugins.sessions import Session, option
 
@@ -143,7 +145,7 @@ RANKS = ("ps,worker", "chief,ps")
 
 
 def roles(random: Random) -> Told:
-    """Jobs with several tasks, the pods of each of them alike."""
+    """Jobs with several tasks."""
     told = Told(queues={"default": queue().build()})
     for at in range(random.randint(5, 8)):
         builder = node(f"n{at}").offer(cpu=random.choice([2, 6, 9]), memory="8Gi", pods=random.choice([4, 110]))
@@ -155,11 +157,13 @@ def roles(random: Random) -> Told:
         if random.random() < 0.1:
             given["volcano.sh/task-topology-affinity"] = random.choice(["ghost", "ps,ps"])
         told.groups[name] = pod_group(name).members(1).annotate(**given).build()
-    asked = {name: random.choice(REQUESTS) for name in "abc"}
     for at in range(random.randint(10, 20)):
         name = random.choice("abc")
-        member = pod(f"p{at}").group(name).request(**asked[name])
+        member = pod(f"p{at}").group(name).request(**random.choice(REQUESTS))
         member = member.role(random.choice(ROLES)) if random.random() < 0.9 else member
+        member = member.priority(random.choice([0, 1, 5])) if random.random() < 0.3 else member
+        if random.random() < 0.2:
+            member = member.annotate(**{"volcano.sh/task-priority": random.choice(["1", "3"])})
         if random.random() < 0.3:
             member = member.on(random.choice(list(told.nodes)))
             member = member.deleting() if random.random() < 0.2 else member
@@ -167,9 +171,44 @@ def roles(random: Random) -> Told:
     return told
 
 
+class TaskOrder:
+    """One story about tasks. The order is asked for by pair; whole jobs have one as well."""
+
+    def __init__(self, seed: int, *, prioritised: bool) -> None:
+        self.random = Random(seed)
+        self.told, self.prioritised = roles(self.random), prioritised
+        weight = self.random.choice([1, 1, 3, 0])
+        self.reference = TaskTopology(weight)
+        plugins = [option("task-topology", {"task-topology.weight": weight})]
+        if prioritised:
+            plugins.insert(self.random.choice([0, 1]), option("priority"))
+        self.first = plugins[0].name
+        Play(self.random, Story(self.told, plugins, self.reference, also=self.compare)).run()
+
+    def before(self, left: core.Pod, right: core.Pod) -> int:
+        """Below 0 when the left pod goes first, by plugins and then by UID, all pods being of one age."""
+        opinions = [self.reference.before(self.told, left, right)]
+        if self.prioritised:
+            by_priority = task_priority(right) - task_priority(left)
+            opinions.insert(0 if self.first == "priority" else 1, by_priority)
+        by_uid = (left.metadata.uid > right.metadata.uid) - (left.metadata.uid < right.metadata.uid)
+        return next((opinion for opinion in opinions if opinion), by_uid)
+
+    def compare(self, session: Session) -> None:
+        """Some pairs of any jobs, and all Pending tasks of one."""
+        pending = [self.told.pods[name] for name in self.told.pending()]
+        ordering = session.combination.task_ordering
+        pairs = list(permutations(pending, 2))
+        for left, right in self.random.sample(pairs, min(6, len(pairs))):
+            first = ordering.sorted([session.task(left.name), session.task(right.name)])[0].name
+            assert first == (left if self.before(left, right) < 0 else right).name, f"{left.name} and {right.name}"
+        job = self.random.choice("abc")
+        own = [pod for pod in pending if self.told.group_of(pod).name == job]
+        got = [task.name for task in ordering.sorted(session.task(pod.name) for pod in own)]
+        assert got == [pod.name for pod in sorted(own, key=cmp_to_key(self.before))], job
+
+
 @pytest.mark.parametrize("seed", range(10))
-def test_task_topology(seed: int) -> None:
-    random = Random(seed)
-    weight = random.choice([1, 1, 3, 0])
-    plugin = option("task-topology", {"task-topology.weight": weight})
-    Play(random, Story(roles(random), [plugin], TaskTopology(weight))).run()
+@pytest.mark.parametrize("prioritised", [False, True], ids=["alone", "with priority"])
+def test_task_topology(seed: int, prioritised: bool) -> None:
+    TaskOrder(seed, prioritised=prioritised)

@@ -1,4 +1,4 @@
-"""Every filter, score and vote about nodes and queues that a built-in plugin registers has a slow reference.
+"""Every filter, score, vote about queues and order of tasks that a built-in plugin registers has a slow reference.
 
 The table says which test compares them. What is new in a plugin, and not in the table, fails here.
 """
@@ -25,6 +25,7 @@ NODES = f"{ROOM}.test_references_of_nodes:test_a_plugin_agrees_with_its_referenc
 NETWORK = f"{ROOM}.test_references_of_topologies:test_hyper_nodes"
 CARDS = f"{ROOM}.deviceshare.test_references:test_a_device_family_agrees_with_its_reference"
 QUEUES = f"{ROOM}.test_references_of_queues:test_votes_about_queues"
+TASKS = f"{ROOM}.test_references_of_topologies:test_task_topology"
 VOLUMES = f"{ROOM}.volumes.test_references:test_volumes"
 
 NODE_HOOKS = {
@@ -33,7 +34,7 @@ NODE_HOOKS = {
     "claim_filters.py Filter volume zone": VOLUMES,
     "claim_filters.py Filter volume binding": VOLUMES,
     "claim_filters.py Filter volumes to be bound": VOLUMES,
-    "claim_filters.py Score volume binding": VOLUMES,
+    "claim_filters.py Score volume binding": f"{ROOM}.volumes.test_references_of_storage:test_storage",
     "claim_filters.py Filter dynamic resources": f"{ROOM}.dra.test_references:test_device_claims",
     "claimants.py Filter kept resources": f"{ROOM}.test_references_of_queues:test_kept_resources",
     "deviceshare/plugin.py Filter devices": CARDS,
@@ -56,7 +57,7 @@ NODE_HOOKS = {
     "resource_strategy_fit.py Filter proportional": NODES,
     "resource_strategy_fit.py Score resource strategy": NODES,
     "resource_strategy_fit.py Score scarce resources": NODES,
-    "task_topology.py Score task topology": f"{ROOM}.test_references_of_topologies:test_task_topology",
+    "task_topology.py Score task topology": TASKS,
     "tdm.py Filter revocable zone": NODES,
     "tdm.py Score tdm": NODES,
     "usage.py Filter load": NODES,
@@ -78,6 +79,8 @@ OTHER_HOOKS = {
     "capacity.py preemptive": QUEUES,
     "capacity.py queue_order": QUEUES,
     "extender.py overused": f"{ROOM}.test_services:test_a_service_that_fails_stops_things_unless_it_may_be_ignored",
+    "priority.py task_order": TASKS,
+    "task_topology.py task_order": TASKS,
     "network_topology_aware.py gradient": NETWORK,
     "network_topology_aware.py hyper_node_score": NETWORK,
     "proportion.py allocatable": QUEUES,
@@ -85,7 +88,7 @@ OTHER_HOOKS = {
     "proportion.py preemptive": QUEUES,
     "proportion.py queue_order": QUEUES,
 }
-"""Votes about queues, and what is said about HyperNodes. The extender's is whatever its service answers."""
+"""Votes about queues, what is said about HyperNodes, and the order of tasks."""
 
 DEVICE_FAMILIES = {
     "gpushare.py GpuShareFamily": f"{CARDS}[gpushare]",
@@ -111,7 +114,7 @@ DEVICE_FACTS = {
 }
 """What decides about cards and is configured, or known of some cards only, to the scene that varies it."""
 
-VOTES = {"allocatable", "preemptive", "overused", "queue_order", "hyper_node_score", "gradient"}
+VOTES = {"allocatable", "preemptive", "overused", "queue_order", "task_order", "hyper_node_score", "gradient"}
 
 
 def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
@@ -137,7 +140,7 @@ def test_every_filter_and_score_has_a_reference() -> None:
     assert unnamed == {"predicates.py", "nodeorder.py"}
 
 
-def test_every_vote_about_queues_and_hyper_nodes_has_a_reference() -> None:
+def test_every_vote_about_queues_and_every_order_of_tasks_has_a_reference() -> None:
     made = {f"{module} {given.arg}" for module, call in calls("Hooks") for given in call.keywords if given.arg in VOTES}
     assert made == OTHER_HOOKS.keys()
 

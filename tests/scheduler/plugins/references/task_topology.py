@@ -1,6 +1,6 @@
-"""task-topology (spec 06 section 24): the score.
+"""task-topology (spec 06 section 24): the score, and the order of tasks, that of priority included.
 
-Which tasks are left out of a bucket that does not fit a node is nobody's contract: the pods of a job are alike here.
+Tasks of a bucket that does not fit a node are left out from the last in its order on, which is our own choice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TaskTopology:
     def scores(self, told: Told, pod: core.Pod, nodes: Sequence[core.Node]) -> dict[str, float]:
         """One node after the other."""
         group = told.group_of(pod)
-        if not any(key.startswith(PREFIX) for key in group.metadata.annotations) or not is_valid(told, group):
+        if not _has_say(told, group):
             return {}
         buckets = self._buckets(told, group)
         mine = [bucket for bucket in buckets if any(one.name == pod.name for one in bucket.pods)]
@@ -48,18 +48,41 @@ class TaskTopology:
 
     @staticmethod
     def _base(told: Told, pod: core.Pod, node: core.Node, bucket: Bucket) -> int:
-        if not _has_room(told, node, pod, 1):
+        if not _has_room(told, node, [pod]):
             return 0
         there = (*HELD, Place.PLACED, Place.PROMISED)
         group, where = told.group_of(pod), told.where()
         here = [one for one in told.on(node.name, *there) if told.group_of(one).name == group.name]
         company = sum(one.name in {other.name for other in here} for one in bucket.pods)
         repelled = sum(_is_away(group, role(pod), role(one)) for one in here)
-        unplaced = sum(one.name not in where for one in bucket.pods)
-        fitting = unplaced
-        while fitting > 1 and not _has_room(told, node, pod, fitting):
-            fitting -= 1
-        return company - repelled + fitting
+        unplaced = sorted((one for one in bucket.pods if one.name not in where), key=lambda one: _order(group, one))
+        fitting = [pod, *(one for one in unplaced if one.name != pod.name)]
+        while not _has_room(told, node, fitting):
+            fitting.pop()
+        return company - repelled + len(fitting)
+
+    def before(self, told: Told, left: core.Pod, right: core.Pod) -> int:
+        """Below 0 when the left pod goes first; 0 when the plugin has no opinion."""
+        groups = [told.group_of(pod) for pod in (left, right)]
+        if not all(_has_say(told, group) for group in groups):
+            return 0
+        mine, other = (self._place(told, group, pod) for group, pod in zip(groups, (left, right), strict=True))
+        if mine is None or other is None:
+            return (mine is None) - (other is None)
+        if groups[0].name != groups[1].name:
+            return 0
+        if mine[1] == other[1]:
+            ours, theirs = (_order(group, pod)[:2] for group, pod in zip(groups, (left, right), strict=True))
+            return (ours > theirs) - (ours < theirs)
+        return (mine > other) - (mine < other)
+
+    def _place(self, told: Told, group: core.PodGroup, pod: core.Pod) -> tuple[int, int] | None:
+        """How many of a pod's bucket have no place, negative, and the bucket's number; None when it is in none."""
+        where = told.where()
+        for number, bucket in enumerate(self._buckets(told, group)):
+            if any(one.name == pod.name for one in bucket.pods):
+                return -sum(one.name not in where for one in bucket.pods), number
+        return None
 
     def _buckets(self, told: Told, group: core.PodGroup) -> list[Bucket]:
         """As they were when the session opened."""
@@ -97,16 +120,28 @@ def _weight(pod: core.Pod) -> float:
     return request(pod, "cpu") + request(pod, "memory") / 2**20 + others
 
 
-def _has_room(told: Told, node: core.Node, pod: core.Pod, count: int) -> bool:
+def _has_room(told: Told, node: core.Node, pods: Sequence[core.Pod]) -> bool:
     return all(
-        request(pod, name) * count <= told.idle(node.name, name) + told.releasing(node.name, name)
-        for name in {"cpu", "memory", *requested(pod)}
+        sum(request(pod, name) for pod in pods) <= told.idle(node.name, name) + told.releasing(node.name, name)
+        for name in {"cpu", "memory", *(name for pod in pods for name in requested(pod))}
     )
 
 
 def role(pod: core.Pod) -> str:
     """The name of a pod's task."""
     return pod.metadata.annotations.get("volcano.sh/task-spec", "")
+
+
+def _has_say(told: Told, group: core.PodGroup) -> bool:
+    return any(key.startswith(PREFIX) for key in group.metadata.annotations) and is_valid(told, group)
+
+
+def task_priority(pod: core.Pod) -> int:
+    """What the priority plugin goes by: the annotation before the pod's own, 1 without either."""
+    written = pod.metadata.annotations.get("volcano.sh/task-priority")
+    if written is not None:
+        return int(written)
+    return 1 if pod.spec.priority is None else pod.spec.priority
 
 
 def is_valid(told: Told, group: core.PodGroup) -> bool:
