@@ -1,7 +1,8 @@
 """Says of objects that cannot be used what is wrong with them: in an event on the object, and in the log.
 
 Said once for as long as it is so, and again when it is so once more. Two sources: objects that the mirror leaves out
-because they cannot be read, and queues that plugins set aside or take otherwise than they are written.
+because they cannot be read, and objects that plugins set aside or take otherwise than they are written: queues, task
+topologies of PodGroups, Numatopologies, ConfigMaps.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from stromboli.api.kinds import NODES, POD_GROUPS, PODS, QUEUES, Kind
+from stromboli.api.kinds import CONFIG_MAPS, NODES, NUMATOPOLOGIES, POD_GROUPS, PODS, QUEUES, Kind
 from stromboli.api.reasons import EventReason, WaitReason
-from stromboli.scheduler.core.view import QueueFault
+from stromboli.scheduler.core.view import Fault
 
 log = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Kind] = {kind.kind: kind for kind in (PODS, NODES, POD_GROUPS, QUEUES)}
-"""What the mirror may leave out, by the word that it uses."""
+KINDS: Mapping[str, Kind] = {kind.kind: kind for kind in (PODS, NODES, POD_GROUPS, QUEUES, NUMATOPOLOGIES, CONFIG_MAPS)}
+"""What something may be wrong with, by the word for it."""
 
 
 class Events(Protocol):
@@ -43,7 +44,7 @@ class Faults:
         self._events = events
         self._directory = directory
         self._left_out: dict[tuple[str, str], str] = {}
-        self._queues: frozenset[QueueFault] = frozenset()
+        self._found: frozenset[Fault] = frozenset()
 
     def left_out(self, problems: Mapping[tuple[str, str], str]) -> None:
         """What the mirror has left out, by kind and key (``namespace/name``, or ``name``)."""
@@ -54,12 +55,13 @@ class Faults:
                 self._say_unreadable(KINDS[word], key, text)
         self._left_out = dict(problems)
 
-    def queues(self, faults: Iterable[QueueFault]) -> None:
-        """What a cycle has found wrong with queues; the log has it already."""
+    def found(self, faults: Iterable[Fault]) -> None:
+        """What a cycle has found wrong with objects; the log has it already."""
         present = frozenset(faults)
-        for fault in sorted(present - self._queues, key=lambda one: (one.name, one.message)):
-            self._events.about(QUEUES, "", fault.name, fault.uid, WaitReason.QUEUE_MISCONFIGURED, fault.message)
-        self._queues = present
+        for fault in sorted(present - self._found, key=lambda one: (one.kind, one.namespace, one.name, one.message)):
+            reason = WaitReason.QUEUE_MISCONFIGURED if fault.kind == QUEUES.kind else EventReason.UNREADABLE
+            self._events.about(KINDS[fault.kind], fault.namespace, fault.name, fault.uid, reason, fault.message)
+        self._found = present
 
     def _say_unreadable(self, kind: Kind, key: str, text: str) -> None:
         log.warning("%s", text)

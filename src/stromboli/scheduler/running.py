@@ -221,7 +221,7 @@ class Scheduler:
             if warning not in self.explanations.problems:
                 log.warning("%s", warning)
         self._faults.left_out(self.mirror.problems)
-        self._faults.queues(result.queue_faults)
+        self._faults.found(result.faults)
         problems = [*result.problems, *result.warnings]
         self.explanations.record(self.cycles, result.reports, problems, self.mirror.jobs)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 
-from stromboli.api import kinds, names
+from stromboli.api import core, kinds, names
 from stromboli.api.kinds import Kind
-from stromboli.scheduler.core.view import QueueFault
+from stromboli.scheduler.core.policy import PluginOption, Policy
+from stromboli.scheduler.core.view import Fault
 from stromboli.scheduler.faultfinding import Faults
 from stromboli.testing.builders import QueueBuilder, node, pod, pod_group, queue
 from tests.scheduler.pains.policies import POLICIES
@@ -43,12 +45,23 @@ def test_what_is_left_out_is_said_once_until_it_can_be_read() -> None:
     assert heard.said[4:] == [("Pod", "ns/p", "uid-1 Unreadable", "left out: more")]
 
 
-def test_what_is_wrong_with_a_queue_is_said_once_while_it_is_so() -> None:
+REASONS = {
+    "Queue": "QueueMisconfigured",
+    "PodGroup": "Unreadable",
+    "Numatopology": "Unreadable",
+    "ConfigMap": "Unreadable",
+}
+
+
+@pytest.mark.parametrize(("kind", "reason"), REASONS.items())
+def test_what_is_wrong_with_an_object_is_said_once_while_it_is_so(kind: str, reason: str) -> None:
     heard = Heard({})
-    faults, bad = Faults(heard, heard), QueueFault("q", "uid-q", "queue q is set aside")
+    faults, bad = Faults(heard, heard), Fault(kind, "ns", "x", "uid-x", "it is set aside")
     for found in ([bad], [bad], [], [bad]):
-        faults.queues(found)
-    assert heard.said == [("Queue", "/q", "uid-q QueueMisconfigured", "queue q is set aside")] * 2
+        faults.found(found)
+    assert heard.said == [(kind, "ns/x", f"uid-x {reason}", "it is set aside")] * 2
+    faults.found([replace(bad, uid="uid-y")])
+    assert heard.said[2:] == [(kind, "ns/x", f"uid-y {reason}", "it is set aside")], "another of the same name"
 
 
 QUEUES: dict[str, tuple[str, QueueBuilder, str]] = {
@@ -96,3 +109,88 @@ async def test_objects_that_cannot_be_read_say_so_themselves(stage: Stage) -> No
         assert "is not a quantity" in event["message"]
     uid = stage.server.get(kinds.PODS, "bad", "ns")["metadata"]["uid"]
     assert stage.events("Unreadable", "bad")[0]["involvedObject"]["uid"] == uid
+
+
+@dataclass
+class Bad:
+    """An object that a plugin cannot use."""
+
+    plugin: PluginOption
+    put: Callable[[Stage], None]
+    kind: str
+    name: str
+    says: str
+
+
+def put(stage: Stage, kind: Kind, obj: core.Object) -> None:
+    stage.server.put(kind, dict(core.to_builtins(obj, kind)))
+
+
+def put_group(stage: Stage) -> None:
+    notes = {names.TASK_TOPOLOGY_AFFINITY: "ghost"}
+    stage.put(pod_group("bad").annotate(**notes).members(1), pod("p").group("bad").request(cpu=100))
+
+
+def put_numa(stage: Stage) -> None:
+    spec = core.NumatopologySpec(numares={"cpu": core.NumaResource(allocatable="0-x", capacity=2)})
+    put(stage, kinds.NUMATOPOLOGIES, core.Numatopology(metadata=core.ObjectMeta(name="bad"), spec=spec))
+
+
+def put_config_map(namespace: str, key: str, **labels: str) -> Callable[[Stage], None]:
+    meta = core.ObjectMeta(name="bad", namespace=namespace, labels=labels)
+    return lambda stage: put(stage, kinds.CONFIG_MAPS, core.ConfigMap(metadata=meta, data={key: "- no"}))
+
+
+DEVICES = {"KnownGeometriesCMName": "bad", "KnownGeometriesCMNamespace": "ns", "VGPUEnable": True}
+UNUSABLE = {
+    "a PodGroup whose task topology names no task": Bad(
+        PluginOption("task-topology"), put_group, "PodGroup", "bad", "its task topology is ignored: task ghost"
+    ),
+    "a Numatopology with no CPU set": Bad(
+        PluginOption("numa-aware"), put_numa, "Numatopology", "bad", "Numatopology bad: it is ignored: "
+    ),
+    "a ConfigMap with no report": Bad(
+        PluginOption("deviceshare", arguments={"deviceshare.AscendMindClusterVNPUEnable": True}),
+        put_config_map("mindx-dl", "bad", **{"mx-consumer-volcano": "true"}),
+        "ConfigMap",
+        "bad",
+        "ConfigMap mindx-dl/bad: it is ignored: ",
+    ),
+    "a ConfigMap with no device configuration": Bad(
+        PluginOption("deviceshare", arguments={f"deviceshare.{key}": value for key, value in DEVICES.items()}),
+        put_config_map("ns", "device-config.yaml"),
+        "ConfigMap",
+        "bad",
+        "ConfigMap ns/bad: device-config.yaml is not used: not a mapping",
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", UNUSABLE.values(), ids=UNUSABLE.keys())
+async def test_an_object_that_a_plugin_cannot_use_says_so_once(stage: Stage, bad: Bad) -> None:
+    tier = (PluginOption("gang"), PluginOption("predicates"), bad.plugin)
+    stage.policies.current = Policy(("enqueue", "allocate"), (tier,))
+    bad.put(stage)
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"), *gang("job", 2))
+    await stage.start()
+    await stage.until(lambda: stage.bound("job") == 2, "the healthy job")
+    await stage.until(lambda: stage.events("Unreadable", bad.name), "event")
+    await stage.cycles(20)
+    (event,) = stage.events("Unreadable", bad.name)
+    assert (event["involvedObject"]["kind"], event["type"], event["count"]) == (bad.kind, "Warning", 1)
+    assert event["involvedObject"]["uid"]
+    assert bad.says in event["message"]
+
+
+async def test_a_changed_neighbour_does_not_have_it_said_again(stage: Stage) -> None:
+    stage.policies.current = Policy(("allocate",), ((PluginOption("numa-aware"),),))
+    put_numa(stage)
+    stage.put(node("n1").offer(cpu=4, memory="8Gi"))
+    await stage.start()
+    await stage.until(lambda: stage.events("Unreadable", "bad"), "event")
+    for capacity in range(1, 6):
+        spec = core.NumatopologySpec(numares={"cpu": core.NumaResource(allocatable="0", capacity=capacity)})
+        put(stage, kinds.NUMATOPOLOGIES, core.Numatopology(metadata=core.ObjectMeta(name="good"), spec=spec))
+        await stage.cycles(3)
+    (event,) = stage.events("Unreadable", "bad")
+    assert event["count"] == 1

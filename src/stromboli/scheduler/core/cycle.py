@@ -412,7 +412,7 @@ class Cycle:
             result.evictions.append(Evict(closing.ref(task), reason, task.job.uid if task.job else ""))
         result.events = mirror.said.fresh(self.view.events, self.now)
         result.samples, result.warnings = self.view.samples, self.view.warnings
-        result.queue_faults = self.view.queue_faults
+        result.faults = self.view.faults
         jobs = self._unsettled()
         for job in jobs:
             _forget(job)

@@ -9,7 +9,7 @@ import msgspec
 
 from stromboli.api import core
 from stromboli.scheduler.core.extensions import BindExtension
-from stromboli.scheduler.core.view import JobEvent, QueueFault, Sample, Shortage
+from stromboli.scheduler.core.view import Fault, JobEvent, Sample, Shortage
 
 
 class TaskRef(msgspec.Struct, frozen=True, gc=False):
@@ -115,5 +115,5 @@ class CycleResult:
     """One line each: unknown plugins, failing plugins or actions."""
     warnings: list[str] = field(default_factory=list)
     """One line each: objects that cannot be used as they are, such as a queue without its parent."""
-    queue_faults: list[QueueFault] = field(default_factory=list)
-    """Those of the warnings that are about queues, for events on them."""
+    faults: list[Fault] = field(default_factory=list)
+    """Those of the warnings that are about one object, for an event on it."""

@@ -11,6 +11,7 @@ from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue, Shape,
 from stromboli.scheduler.core.tables import JobTable, NodeTable, Rows
 
 if TYPE_CHECKING:
+    from stromboli.api import core
     from stromboli.scheduler.core.objects import ClusterObjects
 
 
@@ -37,9 +38,12 @@ class JobEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFault:
-    """What is wrong with a queue, to be said in an event on it."""
+class Fault:
+    """What is wrong with an object, to be said in an event on it."""
 
+    kind: str
+    """``Queue``, ``PodGroup``, ``Numatopology``, ``ConfigMap``."""
+    namespace: str
     name: str
     uid: str
     message: str
@@ -150,8 +154,9 @@ class View:
     """What plugins keep from one cycle to the next, by a name of theirs; empty after a restart."""
     warnings: list[str] = field(default_factory=list)
     """What is wrong with objects that are nobody's request, such as queues; see :meth:`warn`."""
-    queue_faults: list[QueueFault] = field(default_factory=list)
-    """Those of the warnings that are about queues."""
+    faults: list[Fault] = field(default_factory=list)
+    """Those of the warnings that are about one object."""
+    _warned: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     events: list[JobEvent] = field(default_factory=list)
     refusals: dict[str, Refusal] = field(default_factory=dict)
@@ -169,13 +174,19 @@ class View:
         on = gates.get(gate, default) if isinstance(gates, Mapping) else default
         return bool(on)
 
-    def warn(self, text: str, queue: Queue | None = None) -> None:
-        """Names, once, an object that cannot be used as it is, and the next step; nothing has failed."""
-        if text in self.warnings:
+    def warn(self, text: str, about: Queue | core.Object | None = None) -> None:
+        """Names, once, what cannot be used as it is, and the next step; nothing has failed.
+
+        An object that it is ``about`` says so itself, in an event for as long as every cycle warns of it.
+        """
+        if text in self._warned:
             return
+        self._warned.add(text)
         self.warnings.append(text)
-        if queue is not None:
-            self.queue_faults.append(QueueFault(queue.name, queue.resource.uid, text))
+        resource = about.resource if isinstance(about, Queue) else about
+        if resource is not None:
+            kind = type(resource).__name__
+            self.faults.append(Fault(kind, resource.namespace, resource.name, resource.uid, text))
 
     def report(self, job: Job, reason: str, message: str, type: str = "Normal") -> None:
         """An event on the job's PodGroup."""

@@ -50,7 +50,7 @@ class TaskTopologyPlugin(Plugin):
         try:
             topology = TaskTopology.read(job.annotations, job.id, {task.role for task in job.tasks.values()})
         except BadTopology as error:
-            self._view.warn(f"PodGroup {job.id}: its task topology is ignored: {error}")
+            self._view.warn(f"PodGroup {job.id}: its task topology is ignored: {error}", job.pod_group)
             return None
         return None if topology is None else Buckets(job, topology)
 

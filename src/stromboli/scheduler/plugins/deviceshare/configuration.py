@@ -176,27 +176,23 @@ def parse(text: str) -> DeviceConfiguration:
 
 def of(view: View, settings: Settings) -> DeviceConfiguration:
     """The configuration in force, read again when the config map has changed."""
-    text = _text(view, settings)
+    found = view.objects.get(core.ConfigMap, settings.map_name, settings.map_namespace)
+    text = found.data.get(FILE) if found is not None else None
     known = view.memory.get(_MEMORY)
     if isinstance(known, _Known) and known.text == text:
         if known.problem:
-            view.warn(known.problem)
+            view.warn(known.problem, found)
         return known.configuration
     before = known.configuration if isinstance(known, _Known) else DEFAULTS
     now = view.memory[_MEMORY] = _read(text, before, f"ConfigMap {settings.map_namespace}/{settings.map_name}")
     if now.problem:
-        view.warn(now.problem)
+        view.warn(now.problem, found)
     return now.configuration
 
 
 class _Known:
     def __init__(self, text: str | None, configuration: DeviceConfiguration, problem: str = "") -> None:
         self.text, self.configuration, self.problem = text, configuration, problem
-
-
-def _text(view: View, settings: Settings) -> str | None:
-    found = view.objects.get(core.ConfigMap, settings.map_name, settings.map_namespace)
-    return found.data.get(FILE) if found is not None else None
 
 
 def _read(text: str | None, before: DeviceConfiguration, where: str) -> _Known:

@@ -41,6 +41,8 @@ class Reports:
     version: object = None
     devices: dict[str, Mapping[str, str]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
+    ignored: list[tuple[core.ConfigMap, str]] = field(default_factory=list)
+    """Config maps that cannot be read, and why."""
 
     def state(self, node: str) -> str:
         """The state that the node's agent reports; healthy when there is none."""
@@ -54,6 +56,8 @@ def of(view: View, parameters: Parameters) -> Reports:
     if not isinstance(known, Reports) or known.version != version:
         known = view.memory[_MEMORY] = _read(view, parameters)
         known.version = version
+    for found, error in known.ignored:
+        view.warn(f"ConfigMap {found.namespace}/{found.name}: it is ignored: {error}", found)
     return known
 
 
@@ -65,7 +69,7 @@ def _read(view: View, parameters: Parameters) -> Reports:
             try:
                 (_take_cluster if parameters.cluster_source else _take_agent)(reports, found)
             except (ValueError, TypeError, AttributeError) as error:
-                view.warn(f"ConfigMap {found.namespace}/{found.name}: it is ignored: {error}")
+                reports.ignored.append((found, str(error)))
     return reports
 
 

@@ -62,6 +62,8 @@ class NumaRecords:
 
     nodes: dict[str, NumaNode] = field(default_factory=dict)
     in_flight: dict[str, Assignment] = field(default_factory=dict)
+    _ignored: dict[str, tuple[core.Numatopology, str]] = field(default_factory=dict)
+    """Numatopologies that cannot be read, and why."""
     _version: int = -1
     _layouts: dict[frozenset[tuple[str, core.CpuInfo]], Layout] = field(default_factory=dict)
 
@@ -71,6 +73,8 @@ class NumaRecords:
         if version != self._version:
             self._version = version
             self._read(view)
+        for name, (resource, error) in self._ignored.items():
+            view.warn(f"Numatopology {name}: it is ignored: {error}", resource)
         for uid, assignment in list(self.in_flight.items()):
             if not _is_placed(view.nodes_by_name, uid, assignment):
                 self.give_back(uid)
@@ -93,6 +97,7 @@ class NumaRecords:
 
     def _read(self, view: View) -> None:
         listed = view.objects.all(core.Numatopology)
+        self._ignored.clear()
         present = {name for _, name in listed}
         for name in [name for name in self.nodes if name not in present]:
             self._forget(name)
@@ -103,7 +108,7 @@ class NumaRecords:
                     self._take_in(name, known, resource)
                 except ValueError as error:
                     self._forget(name)
-                    view.warn(f"Numatopology {name}: it is ignored: {error}")
+                    self._ignored[name] = (resource, str(error))
 
     def _take_in(self, name: str, known: NumaNode | None, resource: core.Numatopology) -> None:
         sets = {kind: parse_cpus(listed.allocatable) for kind, listed in resource.spec.numares.items()}
