@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import stat
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.api import kinds
+from stromboli.api import core, kinds
 from stromboli.cli.commanding.files import write_private
+from stromboli.cli.rehearsing.snapshots import Snapshot
+from stromboli.testing import builders
 from stromboli.testing.apiserver import FakeApiServer
-from tests.cli.driving import Outcome, drive, meta
+from tests.cli.driving import NOW, Outcome, drive, meta, queue
 
 OUT_OF_RANGE = 'Error: invalid argument "99999999999999999999" for "-r, --replicas" flag: value out of range'
 
@@ -191,3 +194,45 @@ def test_a_policy_and_a_snapshot_come_through_pipes_too(tmp_path: Path) -> None:
     done = _run(f"simulate - < {policy}")
     assert done.returncode == 255
     assert done.stderr.startswith("Failed to simulate: - is not a snapshot: ")
+
+
+# -- much at once ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["vcctl queue list", "vcctl queue get {}", "vqueues", "vqueues -n {}"])
+@pytest.mark.parametrize("length", [24, 25, 60])
+async def test_a_long_name_does_not_run_into_the_next_column(server: FakeApiServer, line: str, length: int) -> None:
+    name = "q" * length
+    server.put(kinds.QUEUES, queue(name))
+    found = await drive(line.format(name), server)
+    assert f"{name} 1       Open    " in found.out
+
+
+class Terminal(io.StringIO):
+    """A screen that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+async def test_on_a_terminal_a_simulation_of_many_shows_what_changes(server: FakeApiServer, tmp_path: Path) -> None:
+    file, screen = tmp_path / "snapshot.json", Terminal()
+    objects: list[core.Object] = [builders.node("n").offer(cpu=90, memory="8Gi", pods=110).build()]
+    objects += [builders.queue(f"q{at:02}").build() for at in range(50)]
+    for at in range(45):
+        objects.append(builders.pod_group(f"g{at:02}").queue(f"q{at:02}").members(1).phase("Inqueue").build())
+        objects.append(builders.pod(f"p{at:02}").group(f"g{at:02}").request(cpu=1).build())
+    file.write_bytes(Snapshot(NOW, tuple(objects)).encode())
+    whole = (await drive(f"vcctl simulate {file}", server)).out
+    shown = (await drive(f"vcctl simulate {file}", server, out=screen)).out
+    assert sum(" -> cpu=1" in line for line in whole.splitlines()) == 45
+    assert sum(line.startswith("q") for line in whole.splitlines()) == 50
+    assert "more" not in whole
+    lines = shown.splitlines()
+    starts = lines.index("Starts:")
+    assert lines[starts + 21] == "  and 25 more (all of them: -o json, or into a file)"
+    assert sum(line.startswith("q") for line in lines) == 20
+    assert lines[-2:] == [
+        "and 25 more (all of them: -o json, or into a file)",
+        "and 5 queues of which nothing changes",
+    ]

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from stromboli.api import core
 from stromboli.api.kinds import JOBS, NODES, POD_GROUPS, PODS, QUEUES, Kind
 from stromboli.cli.vc.drawing import bar, screen, total
 from stromboli.cli.vc.keeping import Keeper
-from stromboli.cli.vc.looking import READINGS
+from stromboli.cli.vc.looking import READINGS, Look
 from stromboli.kube import json
+from stromboli.kube.json import JsonObject
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.waiting import eventually
 from tests.cli.driving import NOW, Outcome, Until, drive, job, meta, pod_group, queue
@@ -305,3 +307,37 @@ BARS = {"empty": (0, 4, 0), "half": (2, 4, 12), "full": (4, 4, 24), "over": (9, 
 def test_bars(name: str) -> None:
     used, of, want = BARS[name]
     assert bar(Fraction(used), Fraction(of)).count("#") == want
+
+
+LONG = "a-team-with-a-name-that-goes-on-and-on"
+
+
+@pytest.mark.parametrize(
+    ("columns", "want"), [("110", "  a-team-with-a-na… (Closed) cpu "), ("", f"  {LONG} (Closed) cpu ")]
+)
+async def test_long_names_keep_their_column(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, columns: str, want: str
+) -> None:
+    """Cut where the width is limited; elsewhere the column is as wide as the longest."""
+    monkeypatch.setenv("COLUMNS", columns)
+    furnish(server)
+    server.put(QUEUES, queue(LONG, state="Closed"))
+    lines = (await drive("vcctl top --once", server)).out.splitlines()
+    assert sum(line.startswith(want) for line in lines) == 1
+    bars = [line for line in lines if "[" in line]
+    assert {line.index("[") for line in bars} == {bars[0].index("[")}
+    assert lines[3].index("USE") == bars[0].index("[")
+
+
+def test_names_in_deep_trees_are_not_cut_away() -> None:
+    queues = [read_queue(queue("q0", parent="root"))]
+    queues += [
+        read_queue(queue(f"q{at}-of-the-deep", parent=f"q{at - 1}-of-the-deep" if at > 1 else "q0"))
+        for at in range(1, 30)
+    ]
+    lines = list(screen(Look(now=NOW, queues=queues), 200))
+    assert f"{'  ' * 29}q29-of-… cpu" in "\n".join(lines)
+
+
+def read_queue(obj: JsonObject) -> core.Queue:
+    return core.from_builtins(core.Queue, obj)

@@ -20,7 +20,10 @@ class Column:
 
 
 class Layout:
-    """Columns with the widths that a set of objects asks for; longer values shift their row, and are never cut."""
+    """Columns with the widths that a set of objects asks for; longer values shift their row, and are never cut.
+
+    What is shifted keeps a blank before it, so that a long name does not run into the number that follows.
+    """
 
     def __init__(self, columns: Sequence[Column], objects: Sequence[JsonObject]) -> None:
         self._columns = columns
@@ -35,7 +38,11 @@ class Layout:
         return self._line([column.cell(obj) for column in self._columns])
 
     def _line(self, cells: Sequence[str]) -> str:
-        return "".join(f"{cell:<{width}}" for cell, width in zip(cells, self._widths, strict=True))
+        line = ""
+        for cell, width in zip(cells, self._widths, strict=True):
+            apart = line[-1:].strip() and cell[:1].strip()
+            line += f"{' ' if apart else ''}{cell:<{width}}"
+        return line
 
 
 def _fitting(column: Column, objects: Sequence[JsonObject]) -> int:

@@ -18,10 +18,15 @@ from stromboli.dashboard import amounts
 from stromboli.dashboard.queues import tree
 
 BAR = 24
+NAME = 28
+SHORTEST_NAME = 8
+"""Letters that are left of a name, however deep in the tree its queue stands."""
 MOST_WAITING = 12
 FEWEST_QUEUE_LINES = 4
 """Of a live view, however low the terminal is."""
 MINUTE = 60.0
+
+Named = tuple[str, core.Queue]
 
 
 def screen(look: Look, width: int | None, height: int | None = None, note: str = "") -> Iterator[str]:
@@ -29,26 +34,28 @@ def screen(look: Look, width: int | None, height: int | None = None, note: str =
 
     ``note`` stands above everything.
     """
-    for line in _lines(look, height, note):
+    queues = list(_named(look.queues, cut=width is not None))
+    for line in _lines(look, queues, height, note):
         yield line if width is None or len(line) <= width else line[: max(width - 1, 1)] + "…"
 
 
-def _lines(look: Look, height: int | None, note: str) -> Iterator[str]:
-    head, waiting = [note, *_head(look)] if note else [*_head(look)], list(_waiting_lines(look))
+def _lines(look: Look, queues: Sequence[Named], height: int | None, note: str) -> Iterator[str]:
+    column = max([NAME, *(len(name) for name, _ in queues)])
+    head, waiting = [*([note] if note else ()), *_head(look, column)], list(_waiting_lines(look))
     room = None if height is None else max(height - len(head) - len(waiting), FEWEST_QUEUE_LINES)
     yield from head
-    yield from _queues(look, room)
+    yield from _queues(look, queues, column, room)
     yield from waiting
 
 
-def _head(look: Look) -> Iterator[str]:
+def _head(look: Look, column: int) -> Iterator[str]:
     phases = Counter(job.phase for job in look.jobs)
     told = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items())) or "none"
     seen = f"{counted(len(look.nodes), 'node')}, {counted(len(look.pods), 'pod')}"
     yield f"{seen}, {counted(_starts(look), 'start')} in the last minute"
     yield f"Jobs: {told}"
     yield ""
-    yield f"{'QUEUE':<28} {'RESOURCE':<10} {'USE':<{BAR + 2}} {'IN USE':>10} {'DESERVED':>10} {'AT MOST':>10}"
+    yield f"{'QUEUE':<{column}} {'RESOURCE':<10} {'USE':<{BAR + 2}} {'IN USE':>10} {'DESERVED':>10} {'AT MOST':>10}"
 
 
 def _starts(look: Look) -> int:
@@ -59,14 +66,21 @@ def _starts(look: Look) -> int:
 # -- queues ------------------------------------------------------------------------------------------------------------
 
 
-def _queues(look: Look, room: int | None) -> Iterator[str]:
+def _named(queues: Iterable[core.Queue], *, cut: bool) -> Iterator[Named]:
+    """Queues in the order of the tree, named as they are shown; ``cut`` makes long names fit into their column."""
+    for depth, queue in tree(queues):
+        indent, state = "  " * depth, "" if queue.status.state == "Open" else f" ({queue.status.state or 'new'})"
+        name, room = queue.name, max(NAME - len(indent) - len(state), SHORTEST_NAME)
+        yield f"{indent}{f'{name[: room - 1]}…' if cut and len(name) > room else name}{state}", queue
+
+
+def _queues(look: Look, queues: Sequence[Named], column: int, room: int | None) -> Iterator[str]:
     """The lines of the first queues that have room, and how many are left out."""
-    queues = list(tree(look.queues))
     lengths = [len(amounts.ordered(queue.status.allocated)) for _, queue in queues]
     shown = len(queues) if room is None or sum(lengths) <= room else _fitting(lengths, room - 1)
     offered = total(look.nodes)
-    for depth, queue in queues[:shown]:
-        yield from _queue_lines(depth, queue, offered)
+    for name, queue in queues[:shown]:
+        yield from _queue_lines(f"{name:<{column}}", queue, offered)
     if shown < len(queues):
         yield f"  and {counted(len(queues) - shown, 'queue')} more (all of them: --once)"
 
@@ -91,19 +105,17 @@ def total(nodes: Iterable[NodeLine]) -> dict[str, Fraction]:
     return found
 
 
-def _queue_lines(depth: int, queue: core.Queue, offered: Mapping[str, Fraction]) -> Iterator[str]:
-    """The lines of a queue, one a resource."""
-    name = "  " * depth + queue.name
-    name += "" if queue.status.state == "Open" else f" ({queue.status.state or 'new'})"
+def _queue_lines(name: str, queue: core.Queue, offered: Mapping[str, Fraction]) -> Iterator[str]:
+    """The lines of a queue, one a resource; the first has its name."""
     for resource in amounts.ordered(queue.status.allocated):
         used = amounts.amount(queue.status.allocated, resource) or Fraction()
         most = amounts.amount(queue.spec.capability, resource)
         deserved = amounts.amount(queue.spec.deserved, resource)
         yield (
-            f"{name:<28} {resource:<10} {bar(used, offered.get(resource) if most is None else most)} "
+            f"{name} {resource:<10} {bar(used, offered.get(resource) if most is None else most)} "
             f"{_text(used, resource):>10} {_text(deserved, resource):>10} {_text(most, resource):>10}"
         )
-        name = ""
+        name = " " * len(name)
 
 
 def bar(used: Fraction, of: Fraction | None) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from stromboli.cli.rehearsing.simulating import Simulation
 
 MOST_EVICTIONS = 20
+MOST_LINES = 20
+"""Of one section on a terminal; what goes into files and pipes is complete."""
 
 
 def preview_job(invocation: Invocation) -> None:
@@ -167,29 +169,43 @@ def _show(invocation: Invocation, found: Simulation, form: str, policy: str) -> 
     elif form:
         invocation.say(document(found.to_wire(), form))
     else:
-        for line in _simulation_lines(found, policy):
+        most = MOST_LINES if invocation.terminal.out.isatty() else None
+        for line in _simulation_lines(found, policy, most):
             invocation.say(line)
 
 
-def _simulation_lines(found: Simulation, policy: str) -> Iterator[str]:
-    from stromboli.cli.rehearsing.engine import QueueState
-
+def _simulation_lines(found: Simulation, policy: str, most: int | None) -> Iterator[str]:
+    """The simulation as text; of each section ``most`` lines, all without a number."""
     yield (
         f"{counted(len(found.rounds), 'cycle')} with {policy}: {counted(len(found.started), 'pod')} "
         f"{verb(len(found.started), 'start')}, {len(found.evicted)} {verb(len(found.evicted), 'are')} evicted, "
         f"{counted(len(found.waiting), 'gang')} {verb(len(found.waiting), 'wait')}."
     )
-    yield from _section("Starts", _starts(found))
-    yield from _section("Evicted", [f"{one.pod}  by {one.reason}" for one in found.evicted])
-    yield from _section("Waiting", [f"{job}  {why}" for job, why in found.waiting.items()])
+    yield from _section("Starts", _starts(found), most)
+    yield from _section("Evicted", [f"{one.pod}  by {one.reason}" for one in found.evicted], most)
+    yield from _section("Waiting", [f"{job}  {why}" for job, why in found.waiting.items()], most)
+    yield from _queue_lines(found, most)
+    problems = sorted({problem for round_ in found.rounds for problem in round_.problems})
+    yield from _section("Problems", problems, most)
+
+
+def _queue_lines(found: Simulation, most: int | None) -> Iterator[str]:
+    """Queues before and after; where there are too many, those of which something changes."""
+    from stromboli.cli.rehearsing.engine import QueueState
+
+    told = {name: (found.before.get(name, QueueState({})), after) for name, after in found.after.items()}
+    if most is not None and len(told) > most:
+        told = {name: states for name, states in told.items() if states[0] != states[1]}
+    lines = []
+    for name, (before, after) in told.items():
+        share = f"{before.share_text} -> {after.share_text}"
+        lines.append(f"{name:<24} {share:<15} {before.amounts} -> {after.amounts}")
     yield ""
     yield f"{'Queue':<25}{'Share':<16}Allocated"
-    for name, after in found.after.items():
-        before = found.before.get(name, QueueState({}))
-        share = f"{before.share_text} -> {after.share_text}"
-        yield f"{name:<25}{share:<16}{before.amounts} -> {after.amounts}"
-    problems = sorted({problem for round_ in found.rounds for problem in round_.problems})
-    yield from _section("Problems", problems)
+    yield from _some(lines, most)
+    if len(told) < len(found.after):
+        still = len(found.after) - len(told)
+        yield f"and {counted(still, 'queue')} of which nothing changes"
 
 
 def _starts(found: Simulation) -> list[str]:
@@ -197,8 +213,15 @@ def _starts(found: Simulation) -> list[str]:
     return [f"{job}  {counted(counts[job], 'pod')}, from cycle {at}" for job, at in found.first_starts.items()]
 
 
-def _section(title: str, lines: list[str]) -> Iterator[str]:
+def _section(title: str, lines: list[str], most: int | None) -> Iterator[str]:
     if lines:
         yield ""
         yield f"{title}:"
-        yield from (f"  {line}" for line in lines)
+        yield from (f"  {line}" for line in _some(lines, most))
+
+
+def _some(lines: list[str], most: int | None) -> Iterator[str]:
+    """The first lines, and how many there are beyond them."""
+    yield from lines[:most]
+    if most is not None and len(lines) > most:
+        yield f"and {len(lines) - most} more (all of them: -o json, or into a file)"
