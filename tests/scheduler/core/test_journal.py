@@ -127,6 +127,20 @@ def test_what_is_committed_is_decided_once_and_nothing_else_is(wanted: list[tupl
     audit(mirror)
 
 
+def test_what_a_job_costs_another_on_a_node_is_noted_once() -> None:
+    mirror = small_world()
+    journal = Journal(mirror.ledger)
+    statement = journal.statement()
+    jobs = mirror.jobs
+    for name in ("r0", "bound", "r1"):
+        statement.evict(mirror.tasks[f"ns/{name}"], "test")
+    for name in ("w0", "w1"):
+        statement.pipeline(mirror.tasks[f"ns/{name}"], mirror.nodes_by_name["n0"], eviction_occurred=True)
+    statement.commit()
+    noted = [(one.taker, one.victim, one.node.name) for one in journal.decisions.takings]
+    assert noted == [(jobs["ns/g"], jobs["ns/h"], "n0"), (jobs["ns/g"], jobs["ns/h"], "n1")]
+
+
 class TestRefusals:
     def test_a_plugin_that_refuses_undoes_only_those_told_before_it(self) -> None:
         mirror, first, second, third = small_world(), Accounts(), Accounts(), Accounts()

@@ -137,7 +137,7 @@ class _Preemption:
         return False
 
     def _takes(self, task: Task, node: Node) -> bool:
-        return self._has_room(task, node) and victims.accepts(self._cycle, task, node)
+        return self._has_room(task, node) and victims.accepts(self._cycle.searches.of(task), node)
 
     def _has_room(self, task: Task, node: Node) -> bool:
         queue = _queue(task)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from stromboli.scheduler.actions import victims
-from stromboli.scheduler.core.columns import Floats
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.journal import Statement
 from stromboli.scheduler.core.plugin import PlacementRefused
@@ -16,6 +15,7 @@ from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.core.tables import Bools, Rows
 
 REASON = "reclaim"
+RUNNING = TaskStatus.RUNNING
 
 
 def reclaim(cycle: Cycle, arguments: Mapping[str, object]) -> None:
@@ -24,9 +24,15 @@ def reclaim(cycle: Cycle, arguments: Mapping[str, object]) -> None:
 
 
 class _Places:
-    """Where a queue may find somebody to reclaim from; worked out again only when something about it has changed."""
+    """Where a queue may find whom to reclaim from; worked out again only when something about it has changed.
 
-    def __init__(self, count: int) -> None:
+    Within a cycle a task can become Running only in that its eviction is undone.
+    """
+
+    def __init__(self, queue: Queue, count: int) -> None:
+        self._queue = queue
+        self._reclaimees: dict[int, list[Task]] = {}
+        """By row, those that are being evicted by now included."""
         self._barren: Bools = np.zeros(count, dtype=bool)
         self._asked: tuple[Rows, Bools | None] | None = None
         self._left: Rows = np.zeros(0, dtype=np.intp)
@@ -38,10 +44,16 @@ class _Places:
             self._asked, self._left = (rows, hopeless), rows[~out[rows]]
         return self._left
 
-    def exhausted(self, row: int) -> None:
-        """Nobody is left there."""
-        self._barren[row] = True
-        self._asked = None
+    def reclaimees(self, node: Node) -> list[Task]:
+        """Running tasks there that may go; without any the node is left out from now on."""
+        known = self._reclaimees.get(node.row)
+        if known is None:
+            known = self._reclaimees[node.row] = [task for task in node.tasks.values() if _yields(task, self._queue)]
+        left = [task for task in known if task.status == RUNNING]
+        if not left:
+            self._barren[node.row] = True
+            self._asked = None
+        return left
 
 
 class _Reclaim:
@@ -93,34 +105,34 @@ class _Reclaim:
             return
         if cycle.combination.prepare(task) is not None:
             return
-        rows = self._places_of(queue).of(*victims.prospects(cycle, task))
-        for row in cycle.searches.of(task).mine_first(rows):
+        evaluation, places = cycle.searches.of(task), self._places_of(queue)
+        rows = places.of(*victims.prospects(evaluation, task))
+        for row in evaluation.mine_first(rows):
             node = cycle.view.node_list[row]
-            if node is not None and self._place_on(statement, queue, task, node):
+            if node is None:
+                continue
+            reclaimees = places.reclaimees(node)
+            if reclaimees and self._place_on(statement, task, node, reclaimees):
                 return
 
     def _places_of(self, queue: Queue) -> _Places:
         places = self._places.get(queue.name)
         if places is None:
-            places = self._places[queue.name] = _Places(self._cycle.view.nodes.count)
+            places = self._places[queue.name] = _Places(queue, self._cycle.view.nodes.count)
         return places
 
-    def _place_on(self, statement: Statement, queue: Queue, task: Task, node: Node) -> bool:
+    def _place_on(self, statement: Statement, task: Task, node: Node, reclaimees: Sequence[Task]) -> bool:
         cycle = self._cycle
-        reclaimees = [task for task in node.tasks.values() if _may_go(queue, task)]
-        if not reclaimees:
-            self._places_of(queue).exhausted(node.row)
-            return False
         chosen = cycle.combination.reclaimable(task, reclaimees)
         if not victims.suffice(cycle, task, node, chosen):
             return False
         assert task.job is not None
         local = cycle.statement()
-        available = victims.future_of(cycle, node).copy()
+        available = victims.future_of(cycle, node)
         order = victims.VictimQueue(cycle, chosen, task.job)
         while not (room := self._takes(task, node, available)) and order:
             victim = order.pop()
-            available += victim.request
+            victims.vacate(available, victim)
             local.evict(victim, REASON)
         if room and self._pipeline(local, task, node):
             statement.merge(local)
@@ -128,8 +140,8 @@ class _Reclaim:
         self._undo(local)
         return False
 
-    def _takes(self, task: Task, node: Node, available: Floats) -> bool:
-        return victims.fits(task, available) and victims.accepts(self._cycle, task, node)
+    def _takes(self, task: Task, node: Node, available: Sequence[float]) -> bool:
+        return victims.fits(task, available) and victims.accepts(self._cycle.searches.of(task), node)
 
     def _pipeline(self, statement: Statement, task: Task, node: Node) -> bool:
         try:
@@ -140,9 +152,7 @@ class _Reclaim:
         return True
 
 
-def _may_go(reclaimer: Queue, task: Task) -> bool:
-    """Running, preemptable, and of another queue that gives back."""
-    if task.status != TaskStatus.RUNNING or not task.preemptable or task.job is None:
-        return False
-    queue = task.job.queue
-    return queue is not None and queue is not reclaimer and queue.reclaimable
+def _yields(task: Task, reclaimer: Queue) -> bool:
+    """Whether a task may go while it runs: preemptable, and of another queue that gives back."""
+    queue = task.job.queue if task.job is not None else None
+    return task.preemptable and queue is not None and queue is not reclaimer and queue.reclaimable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.fit_errors import FitErrors
 from stromboli.scheduler.core.opening import has_topology
 from stromboli.scheduler.core.records import Job, Node, Task
+from stromboli.scheduler.core.searching import Evaluation
 from stromboli.scheduler.core.statuses import TaskStatus
 from stromboli.scheduler.core.tables import Bools, Rows
 
@@ -43,45 +45,52 @@ def pending_tasks(cycle: Cycle, job: Job) -> list[Task]:
 
 def worth_trying(cycle: Cycle, task: Task) -> Rows:
     """Nodes that may take the task once others have gone, in node-list order."""
-    rows, hopeless = prospects(cycle, task)
+    rows, hopeless = prospects(cycle.searches.of(task), task)
     return rows if hopeless is None else rows[~hopeless[rows]]
 
 
-def prospects(cycle: Cycle, task: Task) -> tuple[Rows, Bools | None]:
+def prospects(evaluation: Evaluation, task: Task) -> tuple[Rows, Bools | None]:
     """Rows that filters leave to the task once others have gone, and of every row whether it was found hopeless before.
 
     As long as nothing about them changes, both are the same arrays for tasks of one kind.
     """
     errors = task.job.fit_errors.get(task.uid) if task.job is not None else None
     hopeless = errors.unresolvable if isinstance(errors, FitErrors) else None
-    return cycle.searches.of(task).passes_for_eviction(None), hopeless
+    return evaluation.passes_for_eviction(None), hopeless
 
 
-def fits(task: Task, available: Floats) -> bool:
+def fits(task: Task, available: Sequence[float]) -> bool:
     """Whether amounts suffice for a task."""
-    shape = task.shape
-    return all(shape.request[column] < available[column] + EPSILON for column in shape.compared)
+    return all(asked < available[column] + EPSILON for column, asked in task.shape.row_compared)
 
 
-def accepts(cycle: Cycle, task: Task, node: Node) -> bool:
+def vacate(available: list[float], victim: Task) -> None:
+    """Adds what a victim leaves behind."""
+    for column, held in victim.shape.row_request:
+        available[column] += held
+
+
+def accepts(evaluation: Evaluation, node: Node) -> bool:
     """Whether nothing but resources speaks against a node now: its devices, say, or pods that the task is kept from."""
-    evaluation = cycle.searches.of(task)
     if not evaluation.beyond_amounts:
         return True
     return bool(len(evaluation.feasible(np.array([node.row], dtype=np.intp), resources=False)))
 
 
-def future_of(cycle: Cycle, node: Node) -> Floats:
-    """What the node will have once everything being released is gone and everything promised is taken."""
-    row: Floats = cycle.view.nodes.future[node.row]
+def future_of(cycle: Cycle, node: Node) -> list[float]:
+    """What the node will have, by column, once everything being released is gone and everything promised is taken.
+
+    A list: single numbers are read and changed in it more quickly than in an array.
+    """
+    row: list[float] = cycle.view.nodes.future[node.row].tolist()
     return row
 
 
 def suffice(cycle: Cycle, task: Task, node: Node, victims: Iterable[Task]) -> bool:
     """Whether the node would have room if all victims went; with no victims, whether it has."""
-    available = future_of(cycle, node).copy()
+    available = future_of(cycle, node)
     for victim in victims:
-        available += victim.request
+        vacate(available, victim)
         if fits(task, available):  # more victims only make more room
             return True
     return fits(task, available)
@@ -97,21 +106,20 @@ class VictimQueue:
 
     def __init__(self, cycle: Cycle, victims: Iterable[Task], preemptor: Job) -> None:
         self._left = list(victims)
-        alike = len({id(victim.job) for victim in self._left}) == 1
-        order = cycle.combination.task_ordering.lasting_key
-        self._next: Callable[[], Task]
-        if alike:  # of one job the last in task order goes first: no need to compare two by two
-            self._next = lambda: max(self._left, key=order)
+        self._of_one_job = len({victim.job for victim in self._left}) == 1
+        """Then the last in task order goes first: no need to compare two by two."""
+        self._key: Callable[[Task], Any]
+        if self._of_one_job:
+            self._key = cycle.combination.task_ordering.lasting_key
         else:
-            key = victim_order.key(cycle.combination, preemptor)
-            self._next = lambda: min(self._left, key=key)
+            self._key = victim_order.key(cycle.combination, preemptor)
 
     def __bool__(self) -> bool:
         return bool(self._left)
 
     def pop(self) -> Task:
         """The next victim."""
-        first = self._next()
+        first = max(self._left, key=self._key) if self._of_one_job else min(self._left, key=self._key)
         self._left.remove(first)
         return first
 

@@ -36,11 +36,15 @@ _CHARGED = tuple(status in CHARGED_STATUSES for status in TaskStatus)
 _ALLOCATED = tuple(status in ALLOCATED_STATUSES for status in TaskStatus)
 
 
+_HOLDINGS = tuple(
+    {TaskStatus.RELEASING: Holding.RELEASING, TaskStatus.PIPELINED: Holding.PIPELINED}.get(status, Holding.HELD)
+    for status in TaskStatus
+)
+
+
 def holding_of(status: TaskStatus) -> Holding:
     """The weight of a task that is on a node in this status, outside of an eviction in this cycle."""
-    if status == TaskStatus.RELEASING:
-        return Holding.RELEASING
-    return Holding.PIPELINED if status == TaskStatus.PIPELINED else Holding.HELD
+    return _HOLDINGS[status]
 
 
 def is_on_node(status: TaskStatus) -> bool:
@@ -100,31 +104,25 @@ class Ledger:
 
     def set_status(self, task: Task, status: TaskStatus) -> None:
         """Moves a task between statuses on the side of its job and queue; its node is not looked at."""
-        old = task.status
+        old, job, sub_job = task.status, task.job, task.sub_job
         if old == status:
             return
-        job = task.job
-        if job is None:
-            task.status = status
-            return
-        if _ALLOCATED[old] and _ALLOCATED[status]:
-            self._recount(task, job, old, status)
-            return
-        self._count(task, old, -1)
         task.status = status
-        self._count(task, status, 1)
-
-    def _recount(self, task: Task, job: Job, old: TaskStatus, new: TaskStatus) -> None:
-        """A move between statuses that weigh the same."""
-        task.status = new
-        job.counts[old] -= 1
-        job.counts[new] += 1
-        if task.sub_job is not None:
-            task.sub_job.counts[old] -= 1
-            task.sub_job.counts[new] += 1
+        if job is None:
+            return
+        counts = job.counts
+        counts[old] -= 1
+        counts[status] += 1
         counts = job.role_counts[task.role]
         counts[old] -= 1
-        counts[new] += 1
+        counts[status] += 1
+        if sub_job is not None:
+            counts = sub_job.counts
+            counts[old] -= 1
+            counts[status] += 1
+        if not (_ALLOCATED[old] and _ALLOCATED[status]):
+            self._sum(task, job, old, -1)
+            self._sum(task, job, status, 1)
         self.changes.append(job)
         self.touched[job.id] = job
 
@@ -158,7 +156,7 @@ class Ledger:
         return total
 
     def _count(self, task: Task, status: TaskStatus, sign: int) -> None:
-        job, sub_job, shape = task.job, task.sub_job, task.shape
+        job, sub_job = task.job, task.sub_job
         assert job is not None
         job.counts[status] += sign
         if sub_job is not None:
@@ -167,12 +165,16 @@ class Ledger:
         if counts is None:
             counts = job.role_counts[task.role] = [0] * len(TaskStatus)
         counts[status] += sign
-        if status == TaskStatus.PENDING:
-            self._count_pending(task, job, shape, sign)
-        elif _CHARGED[status]:
-            self._charge(job, shape, status, sign)
+        self._sum(task, job, status, sign)
         self.changes.append(job)
         self.touched[job.id] = job
+
+    def _sum(self, task: Task, job: Job, status: TaskStatus, sign: int) -> None:
+        """What a task in this status adds to the sums of its job and queue, or takes from them."""
+        if status == TaskStatus.PENDING:
+            self._count_pending(task, job, task.shape, sign)
+        elif _CHARGED[status]:
+            self._charge(job, task.shape, status, sign)
 
     def _count_pending(self, task: Task, job: Job, shape: Shape, sign: int) -> None:
         if shape.best_effort:
@@ -222,28 +224,30 @@ class Ledger:
 
     def reweigh(self, task: Task, old: Holding, new: Holding) -> None:
         """Changes how a task weighs on the node it stays on."""
-        if old != new and task.node is not None:
-            self.unweigh(task, task.node, old)
-            self.weigh(task, task.node, new)
+        node = task.node
+        if old == new or node is None:
+            return
+        if node.row >= 0:
+            self._nodes.add(node.row, self._change(task.shape, old, new))
+        if task.host_ports:
+            if old != Holding.EVICTED:
+                _free_ports(task, node)
+            if new != Holding.EVICTED:
+                _hold_ports(task, node)
 
     def weigh(self, task: Task, node: Node, holding: Holding) -> None:
         """Adds the weight of a task to the node's row; a placeholder has none."""
         if node.row >= 0:
             self._nodes.add(node.row, self.block(task.shape, holding))
         if task.host_ports and holding != Holding.EVICTED:
-            for port in task.host_ports:
-                node.ports[port] = node.ports.get(port, 0) + 1
+            _hold_ports(task, node)
 
     def unweigh(self, task: Task, node: Node, holding: Holding) -> None:
         """The reverse of ``weigh``."""
         if node.row >= 0:
             self._nodes.subtract(node.row, self.block(task.shape, holding))
         if task.host_ports and holding != Holding.EVICTED:
-            for port in task.host_ports:
-                if node.ports[port] == 1:
-                    del node.ports[port]
-                else:
-                    node.ports[port] -= 1
+            _free_ports(task, node)
 
     def block(self, shape: Shape, holding: Holding) -> Floats:
         """What a task of a shape adds to a node's row; the same array every time."""
@@ -251,6 +255,25 @@ class Ledger:
         if delta is None:
             delta = shape.delta[holding] = _block(shape, holding, self._columns.width)
         return delta
+
+    def _change(self, shape: Shape, old: Holding, new: Holding) -> Floats:
+        delta = shape.delta.get((old, new))
+        if delta is None:
+            delta = shape.delta[old, new] = self.block(shape, new) - self.block(shape, old)
+        return delta
+
+
+def _hold_ports(task: Task, node: Node) -> None:
+    for port in task.host_ports:
+        node.ports[port] = node.ports.get(port, 0) + 1
+
+
+def _free_ports(task: Task, node: Node) -> None:
+    for port in task.host_ports:
+        if node.ports[port] == 1:
+            del node.ports[port]
+        else:
+            node.ports[port] -= 1
 
 
 def _block(shape: Shape, holding: Holding, width: int) -> Floats:

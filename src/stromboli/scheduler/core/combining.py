@@ -59,8 +59,10 @@ class Ordering(Generic[T]):
         orders = list(orders)
         self._parts = [_part(order) for order in orders]
         self._fallback = fallback
-        self._lasting: dict[int, tuple[T, SortKey]] = {}
         self.depends = max((order.depends for order in orders), key=_STRENGTH.index, default=Depends.NOTHING)
+        lasts = self.depends is Depends.NOTHING
+        self.lasting_key: Callable[[T], SortKey] = _Known(self.key).__getitem__ if lasts else self.key
+        """As :meth:`key`, worked out once for an element where nothing can change it."""
 
     def plugin_key(self, item: T) -> SortKey:
         """The key without the fallback: equal when no plugin has an opinion."""
@@ -68,20 +70,22 @@ class Ordering(Generic[T]):
 
     def key(self, item: T) -> SortKey:
         """Least is served first; no two elements are equal."""
-        return (*[part(item) for part in self._parts], self._fallback(item))
-
-    def lasting_key(self, item: T) -> SortKey:
-        """As :meth:`key`, worked out once for an element where nothing can change it."""
-        if self.depends is not Depends.NOTHING:
-            return self.key(item)
-        known = self._lasting.get(id(item))
-        if known is None:
-            known = self._lasting[id(item)] = item, self.key(item)  # the element as well: its id is not given again
-        return known[1]
+        return (*[part(item) for part in self._parts], *self._fallback(item))
 
     def sorted(self, items: Iterable[T]) -> list[T]:
         """The elements in the order of their present keys."""
         return sorted(items, key=self.key)
+
+
+class _Known(dict[T, SortKey]):
+    """Keys by element, worked out when first asked for."""
+
+    def __init__(self, key: Callable[[T], SortKey]) -> None:
+        self._key = key
+
+    def __missing__(self, item: T) -> SortKey:
+        found = self[item] = self._key(item)
+        return found
 
 
 _STRENGTH = (Depends.NOTHING, Depends.ITSELF, Depends.OTHERS)
@@ -475,7 +479,7 @@ def _tier_verdict(answers: Iterator[Victims]) -> list[Task]:
             return []
         if not chosen:
             chosen = list(victims)
-        else:
+        elif victims != chosen:
             allowed = {task.uid for task in victims}
             chosen = [task for task in chosen if task.uid in allowed]
     return chosen

@@ -10,9 +10,11 @@ that it had: an undone change leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from stromboli.scheduler.core.accounting import Holding, Ledger, holding_of
 from stromboli.scheduler.core.plugin import PlacementRefused
@@ -37,8 +39,7 @@ class Act(Enum):
     EVICT = "evict"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True, gc=False):
     """One change, with what is needed to undo or repeat it."""
 
     act: Act
@@ -72,7 +73,8 @@ class Journal:
         self.faults: list[str] = []
         """What went wrong in books of plugins, each text once: a fault there ends neither the cycle nor the process."""
         self._books = books
-        self._evicted: dict[str, tuple[Task, TaskStatus]] = {}
+        self._evicted: dict[Task, TaskStatus] = {}
+        """Tasks whose eviction nobody has decided on yet, and in which status they were."""
         self._discarded: list[Task] = []
 
     def statement(self) -> Statement:
@@ -146,7 +148,7 @@ class Journal:
     def evict(self, task: Task) -> None:
         """Marks a task as being released."""
         node = task.node
-        self._evicted[task.uid] = (task, task.status)
+        self._evicted[task] = task.status
         self.ledger.reweigh(task, holding_of(task.status), Holding.EVICTED)
         self.ledger.set_status(task, TaskStatus.RELEASING)
         if node is not None:
@@ -155,7 +157,7 @@ class Journal:
     def unevict(self, task: Task, status: TaskStatus) -> None:
         """The reverse of ``evict`` for a task that was in ``status``."""
         node = task.node
-        self._evicted.pop(task.uid, None)
+        self._evicted.pop(task, None)
         self.ledger.reweigh(task, Holding.EVICTED, holding_of(status))
         self.ledger.set_status(task, status)
         if node is not None:
@@ -184,12 +186,12 @@ class Journal:
         """Decides that a task marked by ``evict`` is to be evicted."""
         task.evicting = True
         task.last_transaction = None
-        self._evicted.pop(task.uid, None)
+        self._evicted.pop(task, None)
         self.decisions.evictions.append((task, reason))
 
     def end_evictions(self) -> None:
         """Undoes evictions that nobody has decided on, at the end of a cycle."""
-        for task, before in reversed(list(self._evicted.values())):
+        for task, before in reversed(list(self._evicted.items())):
             self.unevict(task, before)
 
 
@@ -265,13 +267,15 @@ class Statement:
                     self.evict(operation.task, operation.reason)
 
 
-def _takings(operations: Sequence[Operation]) -> Iterator[Taking]:
-    """Whoever is placed together with evictions is placed at the cost of those who are evicted."""
-    evicted = [operation for operation in operations if operation.act is Act.EVICT]
-    if not evicted:
-        return
-    takers = {op.task.job.id: op.task.job for op in operations if op.act is not Act.EVICT and op.task.job is not None}
-    for operation in evicted:
-        victim = operation.task.job
-        if victim is not None:
-            yield from (Taking(taker, victim, operation.node) for taker in takers.values() if taker is not victim)
+def _takings(operations: Sequence[Operation]) -> list[Taking]:
+    """Whoever is placed together with evictions is placed at the cost of those who are evicted; each cost once."""
+    lost = dict.fromkeys((op.task.job, op.node) for op in operations if op.act is Act.EVICT)
+    if not lost:
+        return []
+    takers = dict.fromkeys(op.task.job for op in operations if op.act is not Act.EVICT)
+    return [
+        Taking(taker, victim, node)
+        for victim, node in lost
+        for taker in takers
+        if taker is not None and victim is not None and taker is not victim
+    ]

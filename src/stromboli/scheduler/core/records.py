@@ -76,6 +76,7 @@ class Shape:
         "pod",
         "request",
         "requested",
+        "row_compared",
         "row_request",
     )
 
@@ -99,9 +100,11 @@ class Shape:
         """Columns in which the request is held against a node: cpu, memory and every scalar listed."""
         self.row_request: tuple[tuple[int, float], ...] = ()
         """``requested`` with its amounts: quicker than the array for one row."""
+        self.row_compared: tuple[tuple[int, float], ...] = ()
+        """``compared`` with its amounts."""
         self.best_effort = False
-        self.delta: dict[int, Floats] = {}
-        """Change of a node's state per status of a task on it; see ``core.accounting``."""
+        self.delta: dict[int | tuple[int, int], Floats] = {}
+        """Change of a node's state per holding of a task on it, or per (old, new) holding; see ``core.accounting``."""
 
 
 @dataclass(slots=True)

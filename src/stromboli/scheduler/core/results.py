@@ -36,8 +36,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     """All annotations of the pod, those of the extension included (spec 04 section 19)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(msgspec.Struct, frozen=True, gc=False):
     """A committed eviction: the mirror holds the task as Releasing until the pod goes, or ``evict_failed``."""
 
     task: TaskRef
@@ -55,8 +54,7 @@ class PodGroupUpdate:
     status: core.PodGroupStatus
 
 
-@dataclass(frozen=True, slots=True)
-class PodUpdate:
+class PodUpdate(msgspec.Struct, frozen=True, gc=False):
     """A PodScheduled condition that is to be written: status False, with an event of the same message."""
 
     task: TaskRef

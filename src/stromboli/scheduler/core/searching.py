@@ -534,6 +534,8 @@ class Searches:
         self._ledger = ledger
         self._complain = complain
         self._known: dict[tuple[int, str], Evaluation] = {}
+        self._latest: tuple[Task, Evaluation] | None = None
+        """A task is asked about several times before it is the next one's turn."""
         hooks: list[Filter | Score] = [one for _, filters in combination.filters for one in filters]
         hooks.extend(combination.scores)
         narrow = [hook for hook in hooks if hook.reach is not Reach.CLUSTER and hook.scope is not Scope.SHAPE]
@@ -543,6 +545,8 @@ class Searches:
 
     def of(self, task: Task) -> Evaluation:
         """The current evaluation for a task."""
+        if self._latest is not None and self._latest[0] is task:
+            return self._latest[1]
         key = self._key(task, task.shape)
         evaluation = self._known.pop(key, None)
         if evaluation is None:
@@ -552,6 +556,7 @@ class Searches:
         else:
             evaluation.serve(task)
         self._known[key] = evaluation  # last in the dictionary: used last
+        self._latest = task, evaluation
         return evaluation
 
     def _key(self, task: Task, shape: Shape) -> tuple[int, str]:

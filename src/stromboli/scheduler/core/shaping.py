@@ -75,7 +75,7 @@ class Shapes:
             shape.request[dropped] = 0.0
             shape.requested = tuple(column for column in shape.requested if column not in dropped)
             shape.compared = tuple(column for column in shape.compared if column not in dropped)
-            shape.row_request = tuple((column, float(shape.request[column])) for column in shape.requested)
+            _write_for_rows(shape)
             shape.delta.clear()
 
     def prune(self, used: Iterable[Shape]) -> None:
@@ -116,9 +116,14 @@ class Shapes:
         shape.labels, shape.annotations, shape.attached = content.labels, content.annotations, content.attached
         shape.requested = self._columns.requested(vector)
         shape.compared = tuple(sorted(self._columns.intern(name) for name in request))
-        shape.row_request = tuple((column, float(vector[column])) for column in shape.requested)
+        _write_for_rows(shape)
         shape.best_effort = all(amount < EPSILON for name, amount in request.items() if name != "pods")
         return shape
+
+
+def _write_for_rows(shape: Shape) -> None:
+    shape.row_request = tuple((column, float(shape.request[column])) for column in shape.requested)
+    shape.row_compared = tuple((column, float(shape.request[column])) for column in shape.compared)
 
 
 class _Content:

@@ -1,8 +1,9 @@
 """Nodes and jobs as rows of arrays.
 
-``NodeTable`` keeps one slab ``state[kind, row, column]``, so that a placement is one addition of a small block and a
-question about all nodes is one operation on a contiguous matrix. Rows are in node-list order; a deleted node leaves a
-dead row that ``compact`` removes between cycles. Writers append to ``log``; readers remember how far they have read.
+``NodeTable`` keeps one slab ``[row, kind, column]``, so that a placement is one addition of a small contiguous block,
+and a question about all nodes is one operation for each column that matters. Rows are in node-list order; a deleted
+node leaves a dead row that ``compact`` removes between cycles. Writers append to ``log``; readers remember how far they
+have read.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class NodeTable:
         self.looks = 0
         """Moves when rows come or go, and when labels, taints, images or the cordon of a node change."""
         self._seen = 0
-        self._state: Floats = np.zeros((len(Kind), 64, width))
+        self._state: Floats = np.zeros((64, len(Kind), width))
         self._live: Bools = np.zeros(64, dtype=bool)
 
     @property
@@ -59,47 +60,47 @@ class NodeTable:
 
     @property
     def allocatable(self) -> Floats:
-        return self._state[Kind.ALLOCATABLE, : self._seen]
+        return self._state[: self._seen, Kind.ALLOCATABLE]
 
     @property
     def idle(self) -> Floats:
-        return self._state[Kind.IDLE, : self._seen]
+        return self._state[: self._seen, Kind.IDLE]
 
     @property
     def used(self) -> Floats:
-        return self._state[Kind.USED, : self._seen]
+        return self._state[: self._seen, Kind.USED]
 
     @property
     def releasing(self) -> Floats:
-        return self._state[Kind.RELEASING, : self._seen]
+        return self._state[: self._seen, Kind.RELEASING]
 
     @property
     def pipelined(self) -> Floats:
-        return self._state[Kind.PIPELINED, : self._seen]
+        return self._state[: self._seen, Kind.PIPELINED]
 
     @property
     def future(self) -> Floats:
-        return self._state[Kind.FUTURE, : self._seen]
+        return self._state[: self._seen, Kind.FUTURE]
 
     @property
     def requested(self) -> Floats:
-        return self._state[Kind.REQUESTED, : self._seen]
+        return self._state[: self._seen, Kind.REQUESTED]
 
     @property
     def nonzero(self) -> Floats:
-        return self._state[Kind.NONZERO, : self._seen]
+        return self._state[: self._seen, Kind.NONZERO]
 
     @property
     def state(self) -> Floats:
-        """The slab up to ``count``, for tests and dumps."""
-        return self._state[:, : self.count]
+        """``[kind, row, column]`` up to ``count``, for tests and dumps."""
+        return self._state[: self.count].swapaxes(0, 1)
 
     def append(self) -> int:
         """A new live row of zeros, last in node-list order."""
         row = self.count
-        if row == self._state.shape[1]:
+        if row == len(self._state):
             self._grow()
-        self._state[:, row] = 0.0
+        self._state[row] = 0.0
         self._live[row] = True
         self.count += 1
         self.looks += 1
@@ -109,7 +110,7 @@ class NodeTable:
 
     def kill(self, row: int) -> None:
         """Takes a row out of use; it fits nothing until ``compact`` removes it."""
-        self._state[:, row] = 0.0
+        self._state[row] = 0.0
         self._live[row] = False
         self.log.append((row, None, 0))
         self.generation += 1
@@ -121,31 +122,33 @@ class NodeTable:
 
     def reset(self, row: int, allocatable: Floats) -> None:
         """An empty node with this much allocatable."""
-        self._state[:, row] = 0.0
+        self._state[row] = 0.0
         width = len(allocatable)
         for kind in (Kind.ALLOCATABLE, Kind.IDLE, Kind.FUTURE):
-            self._state[kind, row, :width] = allocatable
+            self._state[row, kind, :width] = allocatable
         self.log.append((row, None, 0))
 
     def add(self, row: int, delta: Floats) -> None:
         """Adds a block ``[kind, column]`` to one row."""
-        self._state[:, row] += delta
+        cells = self._state[row]  # with an index on the left of "+=" the sums would be written a second time
+        cells += delta
         self.log.append((row, delta, 1))
 
     def subtract(self, row: int, delta: Floats) -> None:
         """The exact reverse of ``add``: amounts are whole numbers far below 2**53."""
-        self._state[:, row] -= delta
+        cells = self._state[row]
+        cells -= delta
         self.log.append((row, delta, -1))
 
     @contextmanager
     def imagined(self, rows: Rows, delta: Floats, levels: int, *, first_level: int = 0) -> Iterator[Rows]:
         """Rows beyond the end, for as long as the context lasts: each node with more and more blocks added, in turn."""
         first, last = self.count, self.count + len(rows) * levels
-        while last > self._state.shape[1]:
+        while last > len(self._state):
             self._grow()
-        steps = np.arange(first_level, first_level + levels, dtype=np.float64)[None, None, :, None]
-        imagined = self._state[:, rows, None, :] + delta[:, None, None, :] * steps
-        self._state[:, first:last] = imagined.reshape(len(Kind), last - first, -1)
+        steps = np.arange(first_level, first_level + levels, dtype=np.float64)[:, None, None]
+        imagined = self._state[rows, None] + delta * steps
+        self._state[first:last] = imagined.reshape(last - first, *delta.shape)
         self._live[first:last] = np.repeat(self._live[rows], levels)
         self._seen = last
         try:
@@ -155,7 +158,7 @@ class NodeTable:
             self._live[first:last] = False
 
     def _grow(self) -> None:
-        self._state = np.concatenate([self._state, np.zeros_like(self._state)], axis=1)
+        self._state = np.concatenate([self._state, np.zeros_like(self._state)])
         self._live = np.concatenate([self._live, np.zeros_like(self._live)])
 
     def widen(self, width: int) -> None:
@@ -171,7 +174,7 @@ class NodeTable:
         keep = np.nonzero(self.live)[0]
         renumbered = np.full(self.count, -1, dtype=np.intp)
         renumbered[keep] = np.arange(len(keep))
-        self._state[:, : len(keep)] = self._state[:, keep]
+        self._state[: len(keep)] = self._state[keep]
         self._live[: self.count] = False
         self._live[: len(keep)] = True
         self.count = self._seen = len(keep)

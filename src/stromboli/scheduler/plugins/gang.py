@@ -92,11 +92,14 @@ def surplus(candidates: Sequence[Task]) -> Victims:
     left: dict[str, int] = {}
     victims: list[Task] = []
     for task in candidates:
-        if task.job is None:
+        job = task.job
+        if job is None:
             continue
-        count = left.setdefault(task.job.id, task.job.ready_count)
-        if count > task.job.min_member:
-            left[task.job.id] = count - 1
+        count = left.get(job.id)
+        if count is None:
+            count = left[job.id] = job.ready_count
+        if count > job.min_member:
+            left[job.id] = count - 1
             victims.append(task)
     return victims, Vote.PERMIT
 

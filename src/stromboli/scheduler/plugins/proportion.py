@@ -10,7 +10,7 @@ queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -91,12 +91,7 @@ class Proportion(Plugin):
         standing = self._standings.get(queue.name)
         if standing is None or not is_open(queue):
             return False
-        allocated, deserved = queue.allocated, standing.deserved
-        return all(
-            allocated[column] + amount <= deserved[column]
-            for column, amount in task.shape.row_request
-            if column != PODS
-        )
+        return _within(queue.allocated, task.shape.row_request, standing.deserved)
 
     def _withheld(self, queue: Queue, task: Task) -> Refusal | None:
         """Why the queue gives a task nothing: it would have more than it deserves."""
@@ -115,8 +110,7 @@ class Proportion(Plugin):
         standing = self._standings.get(queue.name)
         if standing is None or not is_open(queue):
             return False
-        wanted = sum((task.request for task in tasks), start=np.zeros(self._view.columns.width))
-        return not reservations.exceeded_names(self._view, queue.allocated + wanted, standing.deserved, wanted)
+        return _within(queue.allocated, _together(tasks).items(), standing.deserved)
 
     def _enqueueable(self, job: Job) -> Vote:
         queue = job.queue
@@ -193,6 +187,20 @@ class Proportion(Plugin):
             measure("queue_overused", float(self._overused(queue)), queue_name=name)
         for what, amount in series.items():
             queue_quotas.measure(self._view, name, what, amount)
+
+
+def _together(tasks: Iterable[Task]) -> dict[int, float]:
+    """What tasks ask for, by column."""
+    wanted: dict[int, float] = {}
+    for task in tasks:
+        for column, amount in task.shape.row_request:
+            wanted[column] = wanted.get(column, 0.0) + amount
+    return wanted
+
+
+def _within(allocated: Floats, wanted: Iterable[tuple[int, float]], limit: Floats) -> bool:
+    """Whether what is wanted on top of what is allocated stays within a limit (no epsilon, no pods)."""
+    return all(allocated[column] + amount <= limit[column] for column, amount in wanted if column != PODS)
 
 
 def _standings(view: View) -> dict[str, Standing]:
