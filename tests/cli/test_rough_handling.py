@@ -193,7 +193,7 @@ def test_a_policy_and_a_snapshot_come_through_pipes_too(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Actions, in this order:")
     done = _run(f"simulate - < {policy}")
     assert done.returncode == 255
-    assert done.stderr.startswith("Failed to simulate: - is not a snapshot: ")
+    assert done.stderr.startswith("Failed to simulate: standard input is not a snapshot: ")
 
 
 # -- much at once ------------------------------------------------------------------------------------------------------
@@ -236,3 +236,73 @@ async def test_on_a_terminal_a_simulation_of_many_shows_what_changes(server: Fak
         "and 25 more (all of them: -o json, or into a file)",
         "and 5 queues of which nothing changes",
     ]
+
+
+# -- standard input and output -----------------------------------------------------------------------------------------
+
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: piped}
+spec: {tasks: [{name: worker, replicas: 1, template: {spec: {containers: [{name: c, image: busybox}]}}}]}
+"""
+FLOW = """
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: piped}
+spec: {flows: [{name: a}]}
+"""
+PIPED = {
+    "a job to run": ("vcctl job run -f -", JOB, "run job piped successfully\n"),
+    "a flow to create": ("vcctl jobflow create -f -", FLOW, "Created JobFlow: default/piped\n"),
+    "a template to create": (
+        "vcctl jobtemplate create -f -",
+        FLOW.replace("JobFlow", "JobTemplate"),
+        "Created JobTemplate: default/piped\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PIPED)
+async def test_files_may_come_through_a_pipe(server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    line, text, want = PIPED[name]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert await drive(line, server) == Outcome(0, want, "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vcctl job run -f -",
+        "vcctl jobflow create -f -",
+        "vcctl job preview -f -",
+        "vcctl simulate -",
+        "vcctl policy lint -",
+    ],
+)
+async def test_a_standard_input_that_was_closed_is_told(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    found = await drive(line, server)
+    assert (found.code, found.out) == (255, "")
+    assert found.err.endswith("standard input: cannot be read: it is closed\n")
+
+
+async def test_a_snapshot_may_go_through_a_pipe(server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.put(kinds.QUEUES, queue("a"))
+    taken = await drive("vcctl snapshot -", server)
+    assert (taken.code, taken.err) == (0, "")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(taken.out.encode())))
+    assert "\na  " in (await drive("vcctl simulate -", server)).out
+
+
+async def test_a_job_that_is_submitted_twice_is_told(server: FakeApiServer, tmp_path: Path) -> None:
+    snapshot, file = tmp_path / "snapshot.json", tmp_path / "job.yaml"
+    snapshot.write_bytes(Snapshot(NOW, ()).encode())
+    file.write_text(JOB)
+    found = await drive(f"vcctl simulate {snapshot} --with {file} --with {file}", server)
+    assert (found.code, found.out) == (255, "")
+    assert found.err == (
+        "Failed to simulate: --with: job default/piped is given more than once; give each another name\n"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import tempfile
@@ -13,12 +14,22 @@ from stromboli.cli.commanding.errors import CommandError
 
 def text_of(name: str, what: str = "") -> str:
     """The text of a file, ``-`` for standard input. Raises CommandError in one line, ``what`` before the name."""
+    where = "standard input" if name == "-" else name
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        return bytes_of(name).decode()
     except OSError as error:
-        raise CommandError(f"{what}{name}: cannot be read: {error.strerror or error}") from error
+        raise CommandError(f"{what}{where}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise CommandError(f"{what}{name}: cannot be read: it is no UTF-8 text ({error.reason})") from error
+        raise CommandError(f"{what}{where}: cannot be read: it is no UTF-8 text ({error.reason})") from error
+
+
+def bytes_of(name: str) -> bytes:
+    """What is in a file, ``-`` for standard input, which may have been closed (``<&-``). Raises OSError."""
+    if name != "-":
+        return Path(name).read_bytes()
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer.read()
 
 
 def write_private(path: Path, content: bytes) -> None:

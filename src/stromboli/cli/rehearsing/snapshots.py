@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from stromboli.api import core, kinds
 from stromboli.api.kinds import Kind
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import bytes_of
 from stromboli.cli.rehearsing import members
 from stromboli.kube import json
 from stromboli.kube.errors import Forbidden, NotFound
@@ -30,12 +30,13 @@ class NotAllowed(CommandError):
 
 def read(path: Path) -> Snapshot:
     """Read a snapshot file, ``-`` for standard input. Raises CommandError."""
+    where = "standard input" if str(path) == "-" else path
     try:
-        return decode(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
+        return decode(bytes_of(str(path)))
     except OSError as error:
-        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise CommandError(f"{where}: cannot be read: {error.strerror or error}") from error
     except SnapshotError as error:
-        raise CommandError(f"{path} {error}; make one with 'vcctl snapshot FILE'") from error
+        raise CommandError(f"{where} {error}; make one with 'vcctl snapshot FILE'") from error
 
 
 def gather(

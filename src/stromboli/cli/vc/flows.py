@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from stromboli.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import ages
 from stromboli.cli.vc.columns import Column, Layout
@@ -133,10 +133,8 @@ def _read(name: str, subject: Subject) -> Iterator[JsonObject]:
     if not name:
         raise CommandError("a file is mandatory: give --file (-f)")
     try:
-        found = list(manifests.documents(Path(name).read_text(encoding="utf-8")))
-    except OSError as error:
-        raise CommandError(f"{name}: cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        found = list(manifests.documents(text_of(name)))
+    except yaml.YAMLError as error:
         raise CommandError(f"{name}: not YAML: {' '.join(str(error).split())}") from error
     if all(obj is None for obj in found):
         raise CommandError(f"{name}: expected a {subject.kind.kind}, found nothing")

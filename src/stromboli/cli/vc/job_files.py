@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from stromboli.api.kinds import JOBS
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import text_of
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 
@@ -21,10 +20,7 @@ def jobs_in(name: str) -> list[JsonObject]:
 
     where = "standard input" if name == "-" else name
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        found = list(_flat(manifests.documents(text)))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        found = list(_flat(manifests.documents(text_of(name))))
     except yaml.YAMLError as error:
         raise CommandError(f"{where}: not YAML: {' '.join(str(error).split())}") from error
     jobs = [item for item in found if _is_job(item)]

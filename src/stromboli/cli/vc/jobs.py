@@ -10,6 +10,7 @@ from stromboli.api.kinds import JOBS
 from stromboli.api.names import JOB_TYPE
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
+from stromboli.cli.commanding.files import text_of
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc import ages, bus
 from stromboli.cli.vc.columns import Column
@@ -64,7 +65,9 @@ def _wish(invocation: Invocation, namespace: str) -> Wish:
 
 
 def read_file(name: str) -> JsonObject:
-    """The one vcjob of a YAML file. Raises CommandError."""
+    """The one vcjob of a YAML file, ``-`` for standard input. Raises CommandError."""
+    if name == "-":
+        return one_job(text_of(name))
     if ".yaml" not in name and ".yml" not in name:
         raise CommandError("only support yaml file")
     try:

@@ -116,11 +116,15 @@ def take_snapshot(invocation: Invocation) -> None:
         content, _ = in_cluster(api)
     if invocation.arguments.text("policy"):
         content = text_of(invocation.arguments.text("policy"), "policy ")
-    try:
-        write_private(Path(name), replace(snapshot, policy=content).encode())
-    except OSError as error:
-        raise CommandError(f"{name}: cannot be written: {error.strerror or error}") from error
-    invocation.say(f"wrote {counted(len(snapshot.objects), 'object')} to {name}")
+    encoded = replace(snapshot, policy=content).encode()
+    if name == "-":
+        invocation.say(encoded.decode())
+    else:
+        try:
+            write_private(Path(name), encoded)
+        except OSError as error:
+            raise CommandError(f"{name}: cannot be written: {error.strerror or error}") from error
+        invocation.say(f"wrote {counted(len(snapshot.objects), 'object')} to {name}")
     for line in snapshot.missing:
         invocation.warn(f"left out: {line}")
 
@@ -148,6 +152,9 @@ def simulate_snapshot(invocation: Invocation) -> None:
     tell_problems(invocation, rules)
     given = [job for file in arguments.all("with") for job in jobs_in(file)]
     jobs = [_identified(job, number) for number, job in enumerate(given)]
+    twice = [key for key, count in Counter(map(json.key_of, jobs)).items() if count > 1 and key[1]]
+    if twice:
+        raise CommandError(f"--with: job {'/'.join(twice[0])} is given more than once; give each another name")
     try:
         found = simulate(snapshot, rules.policy, cycles=arguments.number("cycles"), jobs=jobs, plugins=plugins)
     except ValueError as error:
