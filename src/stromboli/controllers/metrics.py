@@ -5,10 +5,18 @@ Series that name an object go with the object.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 from stromboli.api.batch import Job
 from stromboli.api.phases import JobFlowPhase, JobPhase
 from stromboli.kube.controlling import Outcome
 from stromboli.telemetry.metrics import Metrics, forget, geometric
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Gauge, Histogram
+
+    from stromboli.telemetry.metrics import PlainCounter
 
 _JOB_LABELS = ("job_name", "queue_name")
 _FLOW_LABELS = ("jobflow_namespace",)
@@ -50,6 +58,7 @@ class ControllerMetrics:
             buckets=geometric(0.001, 60, 16),
         )
         self._depth = metrics.gauge("controller_queue_depth", "Objects that wait for their pass", ("controller",))
+        self._of_pass = cache(self._find_series)
 
     def phase_entered(self, job: Job, phase: str) -> None:
         """A job's new phase was stored."""
@@ -80,8 +89,14 @@ class ControllerMetrics:
         for gauge in self._groups.values():
             forget(gauge, queue)
 
+    def _find_series(self, controller: str, outcome: str) -> tuple[Counter | PlainCounter, Histogram, Gauge]:
+        """The series of a pass. There are few of them, and each is looked up once."""
+        found = self._reconciled.labels(controller, outcome), self._seconds.labels(controller)
+        return *found, self._depth.labels(controller)
+
     def reconciled(self, controller: str, outcome: Outcome, seconds: float, depth: int) -> None:
         """One pass of a controller over an object."""
-        self._reconciled.labels(controller, outcome.value).inc()
-        self._seconds.labels(controller).observe(seconds)
-        self._depth.labels(controller).set(depth)
+        passes, duration, waiting = self._of_pass(controller, outcome.value)
+        passes.inc()
+        duration.observe(seconds)
+        waiting.set(depth)

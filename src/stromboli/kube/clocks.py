@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 
@@ -61,9 +61,13 @@ SYSTEM_CLOCK = SystemClock()
 """The clock that everything uses unless told otherwise."""
 
 
-@asynccontextmanager
-async def deadline(clock: Clock, seconds: float) -> AsyncIterator[None]:
+def deadline(clock: Clock, seconds: float) -> AbstractAsyncContextManager[object]:
     """``asyncio.timeout`` on a given clock: ``TimeoutError`` when the body takes longer than ``seconds``."""
+    return asyncio.timeout(seconds) if isinstance(clock, SystemClock) else _deadline(clock, seconds)
+
+
+@asynccontextmanager
+async def _deadline(clock: Clock, seconds: float) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as scope:
         timer = clock.call_later(seconds, lambda: scope.reschedule(loop.time()))

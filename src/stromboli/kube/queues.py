@@ -6,8 +6,8 @@ Invariants (those of every Kubernetes controller):
 * A key is never handed to two workers at a time. Added while it is being worked on, it comes back after ``done``.
 * Nothing added is forgotten: after an ``add`` there is a later ``get`` of that key, unless the queue is shut down.
 
-A wish is never put off by another one: a key that waits for its time is handed out at once when it is added, the earliest
-of several times counts, and so a key that is added with a delay again and again comes no later than the first time asked.
+A wish is never put off by another one: a key that waits for its time is handed out at once when it is added, and the
+earliest of several times counts, so a key that is added with a delay again and again comes when it was first to come.
 
 Memory is bounded by the number of distinct keys. Delays need no task of their own: one timer, for the earliest key.
 """

@@ -48,7 +48,8 @@ class Desk:
     async def write(self, **changed: Any) -> float | None:
         """One pass that found ``changed``; for how long it has left its status to the next."""
         raw = self.server.get(kinds.JOBS, "job1", "default")
-        return await self.executor.perform(raw, Job.from_wire(raw), [WriteStatus({**STORED, **changed})])
+        done = await self.executor.perform(raw, Job.from_wire(raw), [WriteStatus({**STORED, **changed})])
+        return done.again_in
 
     @property
     def stored(self) -> JsonObject:

@@ -20,6 +20,7 @@ from stromboli.controllers.job.operations import (
     CreatePods,
     DeletePodGroup,
     DropAttachment,
+    LookAgain,
     Operation,
     PatchJob,
     RecordEvent,
@@ -80,11 +81,23 @@ def running(replicas: int = 2, **task: Any) -> JobBuilder:
 # -- sync --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_job_first_gets_a_phase_and_nothing_else() -> None:
-    operations = steps(view(job().task("worker", 1), group=None))
-    assert len(operations) == 1
-    assert written(operations)["state"] == {"phase": "Pending", "lastTransitionTime": "2026-06-24T09:01:40Z"}
-    assert written(operations)["conditions"] == [{"status": "Pending", "lastTransitionTime": "2026-06-24T09:01:40Z"}]
+def test_a_new_job_first_gets_a_phase_and_then_what_a_pending_one_gets() -> None:
+    begun, *others = steps(view(job().task("worker", 1), group=None))
+    pending = {"status": "Pending", "lastTransitionTime": "2026-06-24T09:01:40Z"}
+    assert isinstance(begun, WriteStatus)
+    assert begun.status["state"] == {"phase": "Pending", "lastTransitionTime": "2026-06-24T09:01:40Z"}
+    assert begun.status["conditions"] == [pending]
+    stored = job().task("worker", 1)
+    stored.wire["status"] = begun.status
+    assert others == list(steps(view(stored, group=None)))
+
+
+def test_a_new_job_that_cannot_begin_gets_its_phase_before_it_is_told_why() -> None:
+    claim = {"mountPath": "/data", "volumeClaimName": "data"}
+    begun, again = steps(view(job().task("worker", 1).spec(volumes=[claim]), group=None))
+    assert isinstance(begun, WriteStatus)
+    assert begun.status["state"]["phase"] == "Pending"
+    assert again == LookAgain()
 
 
 def test_a_pending_job_without_a_group_gets_one_and_no_pods() -> None:
@@ -422,7 +435,9 @@ def test_every_plan_keeps_the_rules(
     seen = view(builder, *members, group=group, reported=reported)
     operations = steps(seen)
 
-    before, status = phases.phase_of(phase), written(operations)
+    *begun, status = (one.status for one in of_type(operations, WriteStatus))
+    assert [one["state"]["phase"] for one in begun] in ([], ["Pending"][: not phase])
+    before = phases.phase_of(phase)
     after = JobPhase(status["state"]["phase"])
     assert after is before or (before, after) in documenting.transitions()
     assert status.get("version", 0) in (version, version + 1)

@@ -10,7 +10,6 @@ import pytest
 
 from stromboli.api import quantities
 from stromboli.api.core import PodGroup, from_builtins
-from stromboli.controllers import usage
 from stromboli.controllers.job import podgroups
 from tests.controllers.building import UID, JobBuilder, job
 
@@ -60,7 +59,7 @@ WORKED = [
 @pytest.mark.parametrize("case", WORKED, ids=str)
 def test_min_resources_of_the_worked_cases(case: Case) -> None:
     model = two_tasks(case.minimum, case.master, case.worker, case.worker_first).model()
-    found = usage.to_wire(podgroups.min_resources(model, {"worker": 10, "master": 5}))
+    found = podgroups.min_resources(model, {"worker": 10, "master": 5})
     pods = str(case.minimum)
     want = {"count/pods": pods, "pods": pods, "cpu": case.want_cpu, "requests.cpu": case.want_cpu}
     assert quantities.equal(found, want)
@@ -79,7 +78,7 @@ def test_limits_and_extended_resources_are_charged() -> None:
         "count/pods": "2", "pods": "2", "cpu": "2", "requests.cpu": "2", "limits.cpu": "2", "memory": "2000Mi",
         "requests.memory": "2000Mi", "limits.memory": "2000Mi", "nvidia.com/gpu": "2", "requests.nvidia.com/gpu": "2",
     }  # fmt: skip
-    assert quantities.equal(usage.to_wire(podgroups.min_resources(model, {})), want)
+    assert quantities.equal(podgroups.min_resources(model, {}), want)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.doubts import Doubts
 from stromboli.controllers.job.ledger import LONGEST_LAG, Created, Ledger
+from stromboli.kube.controlling import Outcome
 from stromboli.kube.queues import WorkQueue
 from stromboli.kube.stores import Key
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.clocks import FakeClock
+from stromboli.testing.faults import Hold
 from tests.controllers.building import UID, job, member
 from tests.controllers.job.test_quiet import time_goes_on
 from tests.controllers.stage import Stage, stage
@@ -89,6 +91,65 @@ async def test_a_pod_that_came_and_went_unseen_is_made_again_when_the_belief_in_
                 first = scene.uids()
                 scene.delete_pod("job1-worker-0")
                 await scene.until(lambda: scene.pods() and scene.uids() != first, "another pod")
+        finally:
+            await scene.stop()
+
+
+async def watched_late(scene: Stage) -> Hold:
+    """A controller whose watch of PodGroups tells nothing until the hold is released."""
+    await scene.running(job("other").task("worker", 1), 1)
+    await scene.stop()
+    held = scene.server.faults.hold(verb="watch", kind=kinds.POD_GROUPS)
+    await scene.start()
+    return held
+
+
+async def resized(scene: Stage, replicas: int) -> None:
+    """Let the job be a gang of so many, and wait until a pass has seen it."""
+    wire = scene.job()
+    wire["spec"]["tasks"][0]["replicas"] = wire["spec"]["minAvailable"] = replicas
+    scene.server.put(kinds.JOBS, wire)
+    await scene.until(lambda: scene.status().get("minAvailable") == replicas)
+
+
+async def test_a_group_that_no_watch_has_shown_yet_is_not_made_twice() -> None:
+    async with stage() as scene:
+        held = await watched_late(scene)
+        before = scene.server.count("create", kinds.POD_GROUPS)
+        scene.submit(job().task("worker", 1))
+        await scene.until(lambda: scene.server.count("create", kinds.POD_GROUPS) > before)
+        for replicas in (4, 5, 6):
+            await resized(scene, replicas)
+        assert scene.server.count("create", kinds.POD_GROUPS) == before + 1
+        held.release()
+        await scene.admit()
+        await scene.until(lambda: len(scene.pods()) == 6)
+
+
+async def test_a_group_that_shows_only_after_its_job_was_stopped_is_taken_away() -> None:
+    async with stage() as scene:
+        held = await watched_late(scene)
+        scene.submit(job().task("worker", 1))
+        await scene.until(lambda: scene.group())
+        scene.command("AbortJob")
+        await scene.until(lambda: scene.phase() == "Aborted")
+        held.release()
+        await scene.until(lambda: len(scene.names_of(kinds.POD_GROUPS)) == 1, "only the group of the other job")
+
+
+async def test_a_group_that_came_and_went_unseen_is_made_again_when_the_belief_in_it_ends() -> None:
+    clock = FakeClock()
+    async with FakeApiServer(bookmark_interval=60.0) as server, await server.client() as client:
+        scene = Stage(server, client, clock)
+        server.faults.lose_event(kind=kinds.POD_GROUPS)
+        try:
+            await begin(scene)
+            async with time_goes_on(clock):
+                scene.submit(job().task("worker", 1))
+                await scene.until(lambda: scene.group())
+                first = scene.group()["metadata"]
+                server.remove(kinds.POD_GROUPS, first["name"], "default")
+                await scene.until(lambda: scene.group()["metadata"]["uid"] != first["uid"], "another group")
         finally:
             await scene.stop()
 
@@ -223,3 +284,50 @@ async def test_a_command_is_not_lost_when_the_server_fails_to_tell_of_its_job() 
         scene.command("TerminateJob")
         await scene.until(lambda: scene.phase() == "Terminated")
         assert failed.hits == 1
+
+
+# -- and nobody is woken in vain ---------------------------------------------------------------------------------------
+
+
+class Passes:
+    """Counts how often a job was taken up."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    def reconciled(self, controller: str, outcome: Outcome, seconds: float, depth: int) -> None:
+        self.outcomes.append(outcome)
+
+
+async def test_a_job_of_one_pod_is_taken_up_a_few_times_in_its_life() -> None:
+    """When it comes, when it is let in, and when its pod has changed; not for what the controller has done itself."""
+    passes = Passes()
+    async with stage(start=False) as scene:
+        await scene.start(observer=passes, counters_wait=30.0)
+        scene.submit(job().task("worker", 1))
+        await scene.admit()
+        await scene.until(lambda: scene.pods())
+        scene.set_pod("job1-worker-0", "Running")
+        await scene.until(lambda: scene.phase() == "Running")
+        scene.set_pod("job1-worker-0", "Succeeded", exit_code=0)
+        await scene.until(lambda: scene.phase() == "Completed")
+        await scene.until(lambda: not scene.names_of(kinds.POD_GROUPS))
+    assert len(passes.outcomes) <= 5
+    assert Outcome.ERROR not in passes.outcomes
+
+
+async def test_words_of_the_scheduler_that_change_nothing_for_a_job_wake_nobody() -> None:
+    passes = Passes()
+    async with stage(start=False) as scene:
+        await scene.start(observer=passes)
+        await scene.running(job().task("worker", 1), 1)
+        before = len(passes.outcomes)
+        group, told = scene.group(), {"type": "Scheduled", "status": "True", "reason": "tasks in gang are ready"}
+        condition = {**told, "lastTransitionTime": "2026-06-24T09:00:00Z", "transitionID": "1", "message": ""}
+        status = {"phase": "Running", "running": 1, "conditions": [condition]}
+        scene.server.put(kinds.POD_GROUPS, {**group, "status": status})
+        await scene.running(job("other").task("worker", 1), 1)  # by then the change was seen
+        others = len(passes.outcomes) - before
+        scene.server.put(kinds.POD_GROUPS, {**scene.group(), "status": {**status, "phase": "Unknown"}})
+        await scene.until(lambda: len(passes.outcomes) > before + others)
+        assert others <= 5

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from stromboli.api import kinds
-from stromboli.api.batch import MOST_REPLICAS, Job
+from stromboli.api.batch import Job
 from stromboli.api.phases import JobAction
 from stromboli.controllers.informers import SharedInformers
-from stromboli.controllers.job import pacing, policies, status
+from stromboli.controllers.job import pacing, status
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.contradictions import INVALID_JOB
 from stromboli.controllers.job.deciding import Decision, TimerKey, decide
@@ -33,6 +33,7 @@ from stromboli.controllers.job.observed import Observed
 from stromboli.controllers.job.observing import Observer
 from stromboli.controllers.job.planning import operations_for
 from stromboli.controllers.job.policies import Occurrence
+from stromboli.controllers.job.reading import Reader
 from stromboli.controllers.job.refusals import CreationFailed, Refused, RemovalFailed, Unrecoverable
 from stromboli.controllers.reporting import Events
 from stromboli.kube import json
@@ -49,6 +50,8 @@ from stromboli.kube.stores import Key
 log = logging.getLogger(__name__)
 
 NAME = "job-controller"
+MOST_PASSES = 8
+"""Passes over a job one after the other while each leads to another phase. No way through the phases is longer."""
 SYNC_TIMEOUT = 600.0
 """Seconds to wait for the first listings; longer means that a CRD is missing or the server is gone."""
 
@@ -73,7 +76,7 @@ class JobController:
     ) -> None:
         self._client, self._events, self._clock = client, events, clock
         self._max_requeue, self._numbers = max_requeue, numbers
-        self._ledger, self._inbox = Ledger(), Inbox()
+        self._ledger, self._inbox, self._reader = Ledger(), Inbox(), Reader()
         self._timers: dict[str, Mapping[TimerKey, float]] = {}
         self._failures: dict[str, int] = {}
         self._jobs = informers.plain(kinds.JOBS)
@@ -125,31 +128,42 @@ class JobController:
         uid = json.uid_of(job)
         self._timers.pop(uid, None)
         self._failures.pop(uid, None)
+        self._reader.forget(uid)
         self._numbers.job_gone(*json.key_of(job), queue_of(job)[0])
 
     # -- from a key to one pass --------------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> Result | None:
-        """One pass over the job of that key. Raises to be called again after a back-off."""
-        cached = self._jobs.store.get(key)
-        if cached is None:
-            self._inbox.forget(key)  # pods that go after their job are evicted from nothing
-            return None
-        raw = self._ledger.freshest(cached)
+        """Passes over the job of that key until one leaves its phase alone. Raises to be called again after a back-off.
+
+        A new phase may ask for more at once: what the watch will show of it is what has just been written.
+        """
+        for _ in range(MOST_PASSES):
+            cached = self._jobs.store.get(key)
+            if cached is None:
+                self._inbox.forget(key)  # pods that go after their job are evicted from nothing
+                return None
+            result, moved = await self._pass(key, self._ledger.freshest(cached))
+            if not moved:
+                return result
+        return Result(requeue_after=0.0)
+
+    async def _pass(self, key: Key, raw: JsonObject) -> tuple[Result | None, bool]:
+        """One pass; the second answer is whether the job has entered a phase that nobody has acted upon yet."""
         job = await self._decoded(raw)
         view, decision = self._observe(key, job), None
         try:
             decision = decide(view, self._clock.time())
             self._timers[job.uid] = decision.timers
-            left_for = await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
+            done = await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
         except Exception as error:
             self._remember(key, view, decision)
-            return await self._failed(key, raw, job, decision or Decision(), error)
+            return await self._failed(key, raw, job, decision or Decision(), error), False
         finally:
             self._doubts.begin(key, job.uid)
         self._failures.pop(job.uid, None)
         self._inbox.settle(key, [*view.reported, *([decision.cause] if decision.cause else [])], decision.remembered)
-        return self._again(decision, left_for)
+        return self._again(decision, done.again_in), done.moved
 
     def _remember(self, key: Key, view: Observed, decision: Decision | None) -> None:
         """A pass has failed: what it was about to act on stays due."""
@@ -159,8 +173,8 @@ class JobController:
         if decision.cause is not None:
             self._inbox.report(key, decision.cause)
 
-    def _again(self, decision: Decision, left_for: float | None) -> Result | None:
-        waits = [] if left_for is None else [left_for]
+    def _again(self, decision: Decision, again_in: float | None) -> Result | None:
+        waits = [] if again_in is None else [again_in]
         if decision.again_at is not None:
             waits.append(max(0.0, decision.again_at - self._clock.time()))
         return Result(requeue_after=min(waits)) if waits else None
@@ -173,10 +187,7 @@ class JobController:
     async def _decoded(self, raw: JsonObject) -> Job:
         """The job as a model. One that cannot be read is set aside with an Event and a reason in its status."""
         try:
-            job = Job.from_wire(raw)
-            policies.check(job)
-            _check_sizes(job)
-            return job
+            return self._reader.read(raw)
         except ValueError as error:
             message = " ".join(str(error).split())[: status.LONGEST_MESSAGE]
             self._warn(raw, INVALID_JOB, f"the job cannot be read: {message}")
@@ -198,6 +209,7 @@ class JobController:
 
     async def _failed(self, key: Key, raw: JsonObject, job: Job, decision: Decision, error: Exception) -> Result | None:
         self._tell(raw, error)
+        job = self._reader.read(self._ledger.freshest(raw))  # the pass may have come as far as to write a status
         if isinstance(error, CreationFailed):
             await self._note(job, status.creation_failed(job, error.quoted, self._clock.time()))
         elif isinstance(error, Refused):
@@ -259,15 +271,3 @@ def _own_fault(error: Exception) -> bool:
     if isinstance(error, Conflict | NotFound | TooManyRequests | ServerError):
         return False
     return isinstance(error, ApiError | Refused)
-
-
-def _check_sizes(job: Job) -> None:
-    """Refuse what could only stop the controller, as admission does; the text names the field."""
-    total = 0
-    for position, task in enumerate(job.spec.tasks):
-        total += task.replicas
-        if total > MOST_REPLICAS:
-            raise ValueError(
-                f"spec.tasks[{position}].replicas: too many replicas: {job.spec.total_replicas} in all tasks, "
-                f"must be at most {MOST_REPLICAS}"
-            )

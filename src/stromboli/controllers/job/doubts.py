@@ -1,9 +1,9 @@
-"""An end to the belief in pods that were created and that no watch has shown since.
+"""An end to the belief in what was created and what no watch has shown since: pods, and the PodGroup.
 
-A pod is believed in as soon as its creation is answered, for a limited time (:data:`.ledger.LONGEST_LAG`). One that came
-and went meanwhile, or while the watch was down, is missed by nobody: no event will ever tell of it, so when the belief
-ends somebody has to look. A pod that does show ends the belief itself, and then no pass is asked for: that costs one
-timer for each pass that creates pods, and nothing else.
+They are believed in as soon as their creation is answered, for a limited time (:data:`.ledger.LONGEST_LAG`). A pod that
+came and went meanwhile, or while the watch was down, is missed by nobody: no event will ever tell of it, so when the
+belief ends somebody has to look. A pod that does show ends the belief itself, and then no pass is asked for: that costs
+one timer for each pass that creates something, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ class Doubts:
     def begin(self, key: Key, job_uid: str) -> None:
         """A pass over the job has ended; see to what it believes in, unless that is seen to already."""
         memory = self._ledger.known(job_uid)
-        if memory is None or memory.doubted or not memory.created:
+        end = memory.doubtful_at if memory is not None and not memory.doubted else None
+        if memory is None or end is None:
             return
         memory.doubted = True
-        left = min(one.until for one in memory.created.values()) - self._clock.monotonic()
-        self._clock.call_later(left, partial(self._look, key, job_uid))
+        self._clock.call_later(end - self._clock.monotonic(), partial(self._look, key, job_uid))
 
     def _look(self, key: Key, job_uid: str) -> None:
         memory = self._ledger.known(job_uid)
         if memory is None:
             return
         memory.doubted = False
-        if any(one.until <= self._clock.monotonic() for one in memory.created.values()):
+        end = memory.doubtful_at
+        if end is not None and end <= self._clock.monotonic():
             self._queue.add(key)  # the pass ends the belief, and begins with what is believed of others
         else:
             self.begin(key, job_uid)

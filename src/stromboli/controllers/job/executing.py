@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from stromboli.api import core, kinds, names
 from stromboli.api.batch import Job
 from stromboli.api.core import Pod, timestamp
-from stromboli.controllers.job import pacing, pods, status
+from stromboli.controllers.job import pacing, phases, pods, status
 from stromboli.controllers.job.ledger import LONGEST_LAG, Created, JobLedger, Ledger
 from stromboli.controllers.job.members import Member, member_of
 from stromboli.controllers.job.operations import (
@@ -25,6 +26,7 @@ from stromboli.controllers.job.operations import (
     DeletePodGroup,
     DropAttachment,
     KeepAttachment,
+    LookAgain,
     Operation,
     PatchJob,
     PatchPodGroup,
@@ -74,6 +76,16 @@ class Observer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What a plan that was carried out leaves to the next one."""
+
+    again_in: float | None = None
+    """In how many seconds another pass has to look or to write (see :mod:`.pacing`); None: when something changes."""
+    moved: bool = False
+    """Whether the job has ended the pass in another phase than that for which the plan was made."""
+
+
 class Executor:
     """Performs operations for any job."""
 
@@ -94,17 +106,19 @@ class Executor:
         self._events = events
         self._observer = observer
 
-    async def perform(self, raw: JsonObject, job: Job, operations: Iterable[Operation]) -> float | None:
-        """Perform ``operations`` for ``job``, which was decoded from ``raw``.
+    async def perform(self, raw: JsonObject, job: Job, operations: Iterable[Operation]) -> Performed:
+        """Perform ``operations`` for ``job``, which was decoded from ``raw``, or those until it turns out to be gone.
 
-        Answers in how many seconds another pass has to write what this one has left to it (see :mod:`.pacing`), or
-        None. Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
+        Raises whatever the API server answers, ``CreationFailed``, ``RemovalFailed``, ``Refused``.
         """
         memory = self._ledger.of(job.uid)
+        memory.wants_group = False
         task = _Pass(self._client, memory, self._events, self._observer, self._clock, self._counters_wait, raw, job)
         for operation in operations:
             await task.perform(operation)
-        return task.left_for
+            if task.gone:
+                break
+        return task.performed
 
 
 class _Pass:
@@ -123,10 +137,20 @@ class _Pass:
     ) -> None:
         self._client, self._memory, self._events, self._observer = client, memory, events, observer
         self._clock, self._counters_wait = clock, counters_wait
-        self.left_for: float | None = None
+        self.gone = False
+        self._left_for: float | None = None
+        self._look_again = False
         self._raw, self._job = raw, job
         self._recorded = status.recorded(job)
+        self._planned_for = phases.phase_of(job.status.state.phase)
+        self._entered = ""
         self._namespace = job.namespace
+
+    @property
+    def performed(self) -> Performed:
+        """What is left to do."""
+        moved = self._entered not in ("", self._planned_for)
+        return Performed(0.0 if self._look_again else self._left_for, moved)
 
     async def perform(self, operation: Operation) -> None:
         match operation:
@@ -153,6 +177,8 @@ class _Pass:
                 await self._create_pods(manifests)
             case RemovePods(members):
                 await self._remove_pods(members)
+            case LookAgain():
+                self._look_again = True
 
     # -- the job -----------------------------------------------------------------------------------------------------
 
@@ -161,16 +187,18 @@ class _Pass:
 
     async def _write_status(self, wanted: JsonObject) -> None:
         patch = status.difference(self._recorded, wanted)
-        self.left_for = self._wait_for_more(patch)
-        if not patch or self.left_for is not None:
+        self._left_for = self._wait_for_more(patch)
+        if not patch or self._left_for is not None:
             return
         written = await self._status_written(self._guarded({"status": patch}))
         if written is None:
-            return  # the job is gone, and with it everything that could be said about it
+            self.gone = True  # and with it everything that could be said about it
+            return
         self._remember(written)
+        self._memory.carried_on = json.resource_version_of(written)
         self._memory.behind_since = None
-        phase, before = (str((one.get("state") or {}).get("phase", "")) for one in (wanted, self._recorded))
-        self._recorded = wanted
+        phase, before = _phase_in(wanted), _phase_in(self._recorded)
+        self._recorded, self._entered = wanted, phase
         if phase != before:
             self._observer.phase_entered(self._job, phase)
 
@@ -269,9 +297,13 @@ class _Pass:
     # -- gang and pods -----------------------------------------------------------------------------------------------
 
     async def _create_group(self, manifest: JsonObject) -> None:
+        self._memory.wants_group = True
+        if self._memory.awaits_group(self._clock.monotonic()):
+            return
         try:
             created = await self._client.create(kinds.POD_GROUPS, manifest)
             self._memory.created_group = json.uid_of(created)
+            self._memory.group_awaited_until = self._clock.monotonic() + LONGEST_LAG
         except AlreadyExists:
             present = await self._client.get(kinds.POD_GROUPS, manifest["metadata"]["name"], self._namespace)
             if json.uid_of(present) in self._memory.removed_groups:
@@ -326,6 +358,10 @@ class _Pass:
     async def _remove(self, member: Member) -> None:
         await _tolerating(NotFound, self._client.delete(kinds.PODS, member.name, self._namespace, uid=member.uid))
         self._memory.removed.add(member.uid)
+
+
+def _phase_in(recorded: JsonObject) -> str:
+    return str((recorded.get("state") or {}).get("phase", ""))
 
 
 async def _each(items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> list[Exception]:

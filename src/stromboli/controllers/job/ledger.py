@@ -32,6 +32,8 @@ class JobLedger:
 
     written: JsonObject | None = None
     """The job as the last own write returned it, until the cache shows it."""
+    carried_on: str = ""
+    """The version that the last write of a status made, if whoever wrote it goes on from there."""
     shown: int = 0
     """The version of the job that the cache has shown last."""
     removed: set[str] = field(default_factory=set)
@@ -42,6 +44,10 @@ class JobLedger:
     """Whether it is seen to that the job is looked at when the belief in created pods ends (see :mod:`.doubts`)."""
     created_group: str = ""
     """UID of the PodGroup that was created last."""
+    group_awaited_until: float | None = None
+    """Until when (steady time) that group is believed in without the cache showing it; None: the cache has shown it."""
+    wants_group: bool = False
+    """Whether the last pass would have created the PodGroup, had it not been there or on its way already."""
     removed_groups: set[str] = field(default_factory=set)
     """UIDs of PodGroups that were deleted."""
     pods: int = 0
@@ -50,6 +56,19 @@ class JobLedger:
     """Since when (steady time) the counters in the stored status differ from those of the pods; None: they do not."""
     kept: dict[tuple[str, str], JsonObject | None] = field(default_factory=dict)
     """Plugin objects by plural and name as they were last seen or written; absent: not looked at yet."""
+
+    def awaits_group(self, moment: float) -> bool:
+        """Whether a PodGroup was created that the cache does not show yet."""
+        until = self.group_awaited_until
+        return until is not None and until > moment and self.created_group not in self.removed_groups
+
+    @property
+    def doubtful_at(self) -> float | None:
+        """When (steady time) the first belief in something that no watch has shown ends; None when there is none."""
+        ends = [one.until for one in self.created.values()]
+        if self.group_awaited_until is not None:
+            ends.append(self.group_awaited_until)
+        return min(ends, default=None)
 
     def wrote(self, job: JsonObject) -> None:
         """An own write returned this; the watch may have been faster."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stromboli.api import kinds, names
+from stromboli.api import complaints, kinds, names
 from stromboli.api.core import OwnerReference, PersistentVolumeClaim, Pod, PodGroup, Queue
 from stromboli.api.phases import JobEvent
 from stromboli.controllers.informers import SharedInformers
@@ -58,12 +58,14 @@ class Listener:
         self._queue.add(json.key_of(job))
 
     def _job_changed(self, old: JsonObject, new: JsonObject) -> None:
-        """Own writes of counters need no further pass; everything else does."""
+        """Own writes need no further pass: counters never, phases because who wrote them goes on from there."""
         self._ledger.show(new)
+        memory = self._ledger.known(json.uid_of(new))
+        own = memory is not None and memory.carried_on == json.resource_version_of(new)
         changed = old.get("spec") != new.get("spec")
         if changed:
             self._queue.forget(json.key_of(new))  # what failed was another spec
-        if changed or _state(old) != _state(new):
+        if changed or (not own and _state(old) != _state(new)):
             self._queue.add(json.key_of(new))
 
     def _job_gone(self, job: JsonObject) -> None:
@@ -82,7 +84,8 @@ class Listener:
         created = memory.created.get(pod.name) if memory is not None else None
         if memory is not None and created is not None and created.member.uid == pod.uid:
             del memory.created[pod.name]  # counted when it was created
-            self._count_soon((pod.namespace, owner[0]), memory)
+            if member_of(pod) != created.member:
+                self._count_soon((pod.namespace, owner[0]), memory)
         else:
             self._queue.add((pod.namespace, owner[0]))
 
@@ -115,13 +118,16 @@ class Listener:
     # -- gangs, queues and claims --------------------------------------------------------------------------------------
 
     def _group_seen(self, group: PodGroup) -> None:
-        """A group that was created as its job wants it is no news before the scheduler has said something."""
+        """A group that was created as its job wants it, and still does, is no news before the scheduler has spoken."""
         owner = _owner_of(group)
         if owner is None:
             return
         memory = self._ledger.known(owner.uid)
-        if memory is None or memory.created_group != group.uid or podgroups.admitted(group):
-            self._queue.add((group.namespace, owner.name))
+        if memory is not None and memory.created_group == group.uid:
+            memory.group_awaited_until = None
+            if memory.wants_group and not podgroups.admitted(group):
+                return
+        self._queue.add((group.namespace, owner.name))
 
     def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
         owner = _owner_of(new)
@@ -137,6 +143,8 @@ class Listener:
         expected = memory is not None and group.uid in memory.removed_groups
         if memory is not None:
             memory.removed_groups.discard(group.uid)
+            if memory.created_group == group.uid:
+                memory.group_awaited_until = None
         if not expected or self._queue.failures(key):  # the next group may have waited for the name of this one
             self._queue.add(key)
 
@@ -167,12 +175,14 @@ def _owner_of(group: PodGroup) -> OwnerReference | None:
 
 
 def _news(group: PodGroup) -> tuple[object, ...]:
-    """What of a PodGroup matters to its job; times and cycle numbers do not.
+    """What of a PodGroup matters to its job: the gate, what a policy may answer, and what its owner is told.
 
     Numbers in messages are no news, but a cause is that comes to what was only a consequence.
     """
-    told = [(one.type, one.status, one.reason, CAUSE in one.message) for one in group.status.conditions]
-    return group.status.phase, group.spec, group.deleting, told
+    told = complaints.complaint(group.status.conditions)
+    why = told and (told.type, told.status, told.reason, CAUSE in told.message)
+    unknown = group.status.phase == JobEvent.JOB_UNKNOWN
+    return podgroups.admitted(group), unknown, group.spec, group.deleting, why
 
 
 def _state(job: JsonObject) -> tuple[object, object]:

@@ -95,6 +95,11 @@ class WriteStatus:
     status: JsonObject
 
 
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Have the job looked at again at once: there is more to do than one pass does, or something to wait for."""
+
+
 Operation: TypeAlias = (
     RecordEvent
     | PatchJob
@@ -107,4 +112,5 @@ Operation: TypeAlias = (
     | CreatePods
     | RemovePods
     | WriteStatus
+    | LookAgain
 )

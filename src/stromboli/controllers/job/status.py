@@ -18,6 +18,7 @@ from stromboli.api.core import timestamp
 from stromboli.api.phases import JobPhase as Phase
 from stromboli.controllers.job import phases, pods
 from stromboli.controllers.job.counting import Count
+from stromboli.controllers.job.memo import Memo
 from stromboli.kube.json import JsonObject
 
 MOST_CONDITIONS = 32
@@ -39,9 +40,12 @@ class Draft:
     message: str = ""
 
 
+_RECORDED: Memo[JsonObject] = Memo()
+
+
 def recorded(job: Job) -> JsonObject:
-    """The status as it is stored."""
-    return job.status.to_wire()
+    """The status as it is stored; not to be changed."""
+    return _RECORDED.of(job.status, job.status.to_wire)
 
 
 def compose(job: Job, draft: Draft, now: float) -> JsonObject:

@@ -6,11 +6,11 @@ every pass, gate open or not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from stromboli.api import names
-from stromboli.api.batch import TaskSpec
+from stromboli.api.batch import JobStatus, TaskSpec
 from stromboli.api.phases import JobPhase as Phase
 from stromboli.controllers.job import (
     contradictions,
@@ -31,6 +31,7 @@ from stromboli.controllers.job.operations import (
     CreatePodGroup,
     CreatePods,
     KeepAttachment,
+    LookAgain,
     Operation,
     PatchJob,
     PatchPodGroup,
@@ -64,9 +65,7 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     if view.plugin_error:
         raise Refused("PluginError", f"Execute plugin when job add failed, err: {view.plugin_error}")
     if not view.job.status.state.phase:
-        draft = _draft(view, Phase.PENDING)
-        draft.count = killing.count(view.members, (), killing.remembered_successes(view))
-        return [WriteStatus(status.compose(view.job, draft, now))]
+        return _beginning(view, step, now)
     naming = volumes.naming(view) if _starting(view) and view.queue is not None else None
     if naming is not None:
         return [naming]  # the named volumes come back with the changed job
@@ -84,6 +83,18 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
         draft.reason, draft.message = _outcome(view, draft)
     told = _warning(view, draft)
     return [*made, *moves.operations(), *told, WriteStatus(status.compose(view.job, draft, now))]
+
+
+def _beginning(view: Observed, step: Step, now: float) -> list[Operation]:
+    """Write down that the job is Pending, then do what is done for one that is; or later, if that cannot be had now."""
+    draft = _draft(view, Phase.PENDING)
+    draft.count = killing.count(view.members, (), killing.remembered_successes(view))
+    begun = WriteStatus(status.compose(view.job, draft, now))
+    job = view.job.model_copy(update={"status": JobStatus.from_wire(begun.status)})
+    try:
+        return [begun, *sync(replace(view, job=job), step, now)]
+    except Refused:
+        return [begun, LookAgain()]
 
 
 def _made(view: Observed, draft: status.Draft) -> list[Operation]:
@@ -208,11 +219,15 @@ class _Moves:
 
     created: list[_Order] = field(default_factory=list)
     removed: list[Member] = field(default_factory=list)
+    more: bool = False
+    """Whether the pods that are created are not all, or are waited for by a policy."""
 
     def operations(self) -> list[Operation]:
         found: list[Operation] = []
         if self.created:
             found.append(CreatePods(tuple(order.manifest for order in self.created)))
+        if self.more:
+            found.append(LookAgain())
         if self.removed:
             found.append(RemovePods(tuple(self.removed)))
         return found
@@ -224,8 +239,15 @@ def _moves(view: Observed) -> _Moves:
     if podgroups.admitted(view.group):
         for task in view.job.spec.tasks:
             _move_task(view, task, moves)
+    moves.more = len(moves.created) >= MOST_AT_ONCE or (bool(moves.created) and _waited_for(view))
     moves.removed = list({one.uid: one for one in moves.removed}.values())
     return moves
+
+
+def _waited_for(view: Observed) -> bool:
+    """Whether a policy may count the time of pods from their creation on."""
+    lists = (view.job.spec.policies, *(task.policies for task in view.job.spec.tasks))
+    return any(policy.timeout is not None for found in lists for policy in found)
 
 
 def _move_task(view: Observed, task: TaskSpec, moves: _Moves) -> None:

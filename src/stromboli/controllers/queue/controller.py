@@ -45,6 +45,12 @@ NAME = "queue-controller"
 SYNC_TIMEOUT = 600.0
 OPENING_PATIENCE = 180.0
 """Seconds for which a queue that is to open waits for its parent to open: about as long as retries would last."""
+LONGEST_COUNTING_DELAY = 1.0
+"""Seconds until the PodGroups of a queue are counted, at most, once one of them has changed."""
+COUNTING_DELAY_OF_A_GROUP = 0.0001
+"""What each PodGroup of the queue adds to that delay: a hundred times and more what it adds to the counting."""
+SOON_COUNTED = 100
+"""PodGroups that are counted without delay."""
 BY_QUEUE = "group-queue"
 BY_PARENT = "queue-parent"
 COUNTED_PHASES = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
@@ -97,6 +103,7 @@ class QueueController:
         self._queues.store.add_index(BY_PARENT, _parents)
         self._groups.store.add_index(BY_QUEUE, _queues)
         self._locks: dict[str, asyncio.Lock] = {}
+        self._counts: dict[str, int] = {}  # PodGroups, as they were counted last
         self._orphans: dict[str, str] = {}  # the missing parent that was told of, by queue
         self._to_open: dict[str, float] = {}  # until when (steady time) queues wait for their parents to open
         self._clock = clock
@@ -174,17 +181,24 @@ class QueueController:
     def _gone(self, queue: Queue) -> None:
         self._numbers.queue_gone(queue.name)
         self._locks.pop(queue.name, None)
+        self._counts.pop(queue.name, None)
         self._orphans.pop(queue.name, None)
         self._to_open.pop(queue.name, None)
 
     def _group_seen(self, group: PodGroup) -> None:
-        self.ask(_queue_of(group))
+        self._count_soon(_queue_of(group))
 
     def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
         if _queue_of(old) != _queue_of(new):
-            self.ask(_queue_of(old))
+            self._count_soon(_queue_of(old))
         if (_queue_of(old), old.status.phase) != (_queue_of(new), new.status.phase):
-            self.ask(_queue_of(new))
+            self._count_soon(_queue_of(new))
+
+    def _count_soon(self, queue: str) -> None:
+        """Counting costs in proportion to the groups, so it waits in proportion to them."""
+        groups = self._counts.get(queue, 0)
+        delay = 0.0 if groups <= SOON_COUNTED else min(LONGEST_COUNTING_DELAY, groups * COUNTING_DELAY_OF_A_GROUP)
+        self._controller.queue.add_after(QueueKey(queue, Action.SYNC_QUEUE), delay)
 
     def _command_seen(self, command: JsonObject) -> None:
         if _is_for_queues(command):
@@ -251,6 +265,7 @@ class QueueController:
     def _observe(self, queue: Queue) -> Observed:
         groups = self._groups.store.by_index(BY_QUEUE, queue.name)
         counted = Counter(group.status.phase or "Pending" for group in groups)
+        self._counts[queue.name] = len(groups)
         self._numbers.groups_counted(queue.name, {phase: counted[phase] for phase in COUNTED_PHASES})
         return Observed(
             queue=queue,
