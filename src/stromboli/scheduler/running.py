@@ -25,7 +25,7 @@ from stromboli.scheduler.backing_off import GangBackoff, Hold
 from stromboli.scheduler.binding import Binder, PreBinders
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
-from stromboli.scheduler.core import calling, loads, reading
+from stromboli.scheduler.core import calling, elsewhere, loads, reading
 from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
@@ -210,6 +210,7 @@ class Scheduler:
             holding.OPTION: held,
             loads.OPTION: self._loads.known,
             calling.OPTION: extender_calling.call,
+            elsewhere.PART: self._acceptance.is_partial,
             **self._options.of_cycles,
         }
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from stromboli.api import core
+from stromboli.scheduler.core.elsewhere import PART
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import PluginOption
 from stromboli.testing.builders import QueueBuilder, node, pod, pod_group, queue
@@ -139,6 +140,15 @@ def test_metrics_tell_what_is_held_here(plugin: str) -> None:
         if dict(sample.labels).get("queue_name") == "a"
     }
     assert samples["queue_allocated_milli_cpu"] == samples["queue_request_milli_cpu"] == 1000
+
+
+def test_a_queue_that_may_have_more_than_the_nodes_here_is_at_fault_only_if_they_are_the_cluster() -> None:
+    def warnings(**options: object) -> list[str]:
+        mirror = cluster(A.cap(cpu=20).build(), wants=1)
+        return run_cycle(mirror, policy(QUEUE_PLUGINS["capacity in a tree"]), options=options).warnings
+
+    assert len(warnings()) == 1
+    assert warnings(**{PART: True}) == []
 
 
 def test_a_full_cluster_admits_what_a_queue_is_due_and_has_not_elsewhere() -> None:

@@ -25,6 +25,9 @@ Weight = tuple[tuple[str, float], ...]
 """Amounts by resource, in internal units; the same object for pods that weigh the same."""
 
 
+PART = "part-of-the-cluster"
+"""Among a cycle's options: whether nodes and jobs are known that are other schedulers' business. Without it, what this
+scheduler has is the cluster."""
 _WEIGHTS_KEPT = 1024
 """Weights that no pod has any more are looked for once there are more than this, or than two a pod."""
 

@@ -16,6 +16,7 @@ import numpy as np
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.scheduler.core import devices, policy
 from stromboli.scheduler.core.columns import PODS
+from stromboli.scheduler.core.elsewhere import PART
 from stromboli.scheduler.core.plugin import Depends, Eviction, EvictionContext, Hooks, Key, Order, Plugin, Victims, Vote
 from stromboli.scheduler.core.statuses import CHARGED_STATUSES, TaskStatus
 from stromboli.scheduler.core.view import Refusal
@@ -100,7 +101,8 @@ class Capacity(Plugin):
         for name, fault in self._tree.faults.items():
             self._view.warn(f"queue {name} is set aside: {fault}", self._view.queues[name])
         accounts = queue_accounts.tree(self._view, self._tree)
-        for name, sentence in queue_accounts.overdrawn(accounts, self._tree, self._view.total):
+        whole = np.full_like(self._view.total, np.inf) if self._view.options.get(PART) else self._view.total
+        for name, sentence in queue_accounts.overdrawn(accounts, self._tree, whole):
             self._view.warn(sentence, self._view.queues.get(name))
         return accounts
 
@@ -294,6 +296,7 @@ class Capacity(Plugin):
             if job.min_resources is not None:
                 above.inqueue = above.inqueue + reservations.without_gated(job)
             above.devices.promise(demand)
+        self._lesser.add(job)
 
     # Accounting
 
