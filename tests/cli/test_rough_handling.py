@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from stromboli.api import core, kinds
 from stromboli.cli.commanding.files import write_private
@@ -306,3 +308,29 @@ async def test_a_job_that_is_submitted_twice_is_told(server: FakeApiServer, tmp_
     assert found.err == (
         "Failed to simulate: --with: job default/piped is given more than once; give each another name\n"
     )
+
+
+# -- servers that are none ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line", ["vcctl job list", "vcctl queue list", "vcctl top --once", "vcctl top", "vcctl job run a"]
+)
+async def test_a_cluster_without_definitions_is_told(server: FakeApiServer, line: str) -> None:
+    server.faults.fail(404, reason="NotFound", message="the server could not find the requested resource", times=None)
+    found = await drive(line, server)
+    assert (found.code, found.out) == (255, "")
+    assert found.err.endswith("; are the definitions of Job, Queue and the like installed in this cluster?\n")
+
+
+@pytest.mark.parametrize("line", ["vcctl job list", "vcctl top --once", "vcctl job view a"])
+async def test_another_server_is_told(line: str, server: FakeApiServer) -> None:
+    async def greet(_request: web.Request) -> web.Response:
+        return web.Response(text="<html>hello</html>", content_type="text/html")
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", greet)
+    async with TestServer(application) as other:
+        found = await drive(f"{line} -s {other.make_url('')}", server)
+    assert (found.code, found.out) == (255, "")
+    assert found.err.endswith("; is the address that of an API server?\n")

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from stromboli.cli.commanding.kubeconfig import Target
 
 
+UNKNOWN_KIND = "the server could not find the requested resource"
+"""What API servers say of a kind that they do not serve."""
+
+
 def _open_for_all(stream: TextIO | None) -> TextIO:
     """The stream, where letters that its encoding lacks are spelled out; nowhere, when it was closed (``>&-``)."""
     if stream is None:
@@ -137,14 +141,12 @@ def _end_of_flags(words: Sequence[str]) -> int:
 
 
 def _execute(chosen: Chosen, invocation: Invocation) -> int:
-    from stromboli.kube.errors import ApiError, KubeError
+    from stromboli.kube.errors import KubeError
 
     try:
         load(chosen.command)(invocation)
     except (CommandError, KubeError, RecursionError) as error:
-        told = error.message if isinstance(error, ApiError) else str(error)  # verbatim, as the server said it
-        if isinstance(error, RecursionError):
-            told = "what was given is nested too deep to be read"
+        told = _told(error)
         if chosen.command.kubectl_style:
             invocation.warn(f"error: {told}")
             return USAGE_EXIT
@@ -153,6 +155,19 @@ def _execute(chosen: Chosen, invocation: Invocation) -> int:
         invocation.warn(f"{what}: {told}")
         return FAILURE_EXIT
     return 0
+
+
+def _told(error: Exception) -> str:
+    """The error in one line: verbatim what the server said, and what to look at where that does not say it."""
+    from stromboli.kube.errors import ApiError, MalformedAnswer, NotFound
+
+    if isinstance(error, RecursionError):
+        return "what was given is nested too deep to be read"
+    if isinstance(error, MalformedAnswer):
+        return f"{error}; is the address that of an API server?"
+    if isinstance(error, NotFound) and error.message == UNKNOWN_KIND:
+        return f"{error.message}; are the definitions of Job, Queue and the like installed in this cluster?"
+    return error.message if isinstance(error, ApiError) else str(error)
 
 
 def load(command: Command) -> Callable[[Invocation], None]:
