@@ -116,6 +116,12 @@ def test_an_unknown_command_prints_usage_and_exits_with_one() -> None:
     assert "Usage:\n  vcctl job [command]" in err
 
 
+def test_a_flag_that_is_a_command_is_told() -> None:
+    code, out, err = _run("--version")
+    assert (code, out) == (1, "")
+    assert err.endswith("Error: unknown flag: --version; did you mean the command 'version'?\n")
+
+
 @pytest.mark.parametrize("words", [(), ("job",), ("--help",), ("help", "job"), ("job", "list", "-h")])
 def test_help_goes_to_standard_output_with_exit_code_zero(words: tuple[str, ...]) -> None:
     code, out, err = _run(*words)

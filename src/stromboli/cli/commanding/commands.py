@@ -270,6 +270,9 @@ def _following(flag: Flag, name: str, rest: Iterator[str]) -> FlagValue:
 def _near_flag(word: str, command: Command) -> str:
     import difflib
 
+    name = word.partition("=")[0]
+    if command.children and command.child(name[2:]):
+        return f"; did you mean the command {name[2:]!r}?"
     names = [f"--{flag.name}" for flag in command.all_flags]
-    near = difflib.get_close_matches(word.partition("=")[0], names, n=1)
+    near = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""
