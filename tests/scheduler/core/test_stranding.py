@@ -54,6 +54,13 @@ def test_pods_of_a_group_that_does_not_exist_are_told() -> None:
     assert [(report.job_id, report.message) for report in result.reports] == [("ns/g", NO_GROUP)]
 
 
+def test_pods_of_a_group_that_is_another_schedulers_are_told_so() -> None:
+    mirror = cluster(waiting("p"))
+    mirror.elsewhere.apply_pod_group(group("default").build(), ours=False)
+    text = "PodGroup ns/g and these pods are shared out to different schedulers; give them the same first owner"
+    assert told(cycle(mirror)) == {"p": text}
+
+
 def test_a_group_of_a_queue_that_does_not_exist_is_told_with_its_pods() -> None:
     result = cycle(cluster(group(), waiting()))
     assert told(result) == {"p": NO_QUEUE}

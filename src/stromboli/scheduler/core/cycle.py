@@ -361,7 +361,7 @@ class Cycle:
         """Says why jobs are in no cycle, once; those that may still get what they miss are looked at again."""
         waiting: dict[str, Job] = {}
         for job in {**self.mirror.strays, **self.mirror.ledger.touched}.values():
-            stranding = stranding_of(job)
+            stranding = stranding_of(job, elsewhere=self.mirror.elsewhere.has_group(job.id))
             if stranding is None:
                 continue
             if self.now - stranding.since < GRACE_SECONDS:

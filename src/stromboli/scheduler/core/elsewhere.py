@@ -181,6 +181,11 @@ class Elsewhere:
                 holder.weight = weight
                 self._count(holder, 1)
 
+    def has_group(self, id_: str) -> bool:
+        """Whether a PodGroup exists that is another scheduler's business."""
+        gang = self._gangs.get(id_)
+        return gang is not None and gang.known and not gang.ours
+
     # What is held
 
     def resources(self) -> set[str]:

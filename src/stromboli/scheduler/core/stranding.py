@@ -16,6 +16,9 @@ GRACE_SECONDS = 10.0
 """How long what is missing may take to arrive."""
 
 
+_ELSEWHERE = "and these pods are shared out to different schedulers; give them the same first owner"
+
+
 @dataclass(frozen=True, slots=True)
 class Stranding:
     """Why a job is in no cycle."""
@@ -27,14 +30,20 @@ class Stranding:
     """When the group, or the first pod that waits for it, was created: seconds since the epoch."""
 
 
-def stranding_of(job: Job) -> Stranding | None:
-    """Why a job that waits is in no cycle; None when it is in one, or nothing of it waits."""
+def stranding_of(job: Job, *, elsewhere: bool = False) -> Stranding | None:
+    """Why a job that waits is in no cycle; None when it is in one, or nothing of it waits.
+
+    ``elsewhere`` says that its PodGroup is another scheduler's business, while its pods are ours: neither of the two
+    places them.
+    """
     waiting = [task for task in job.tasks.values() if task.status == TaskStatus.PENDING and not task.gated]
     if job.pod_group is None:
         if not waiting:
             return None
-        text = f"PodGroup {job.id} does not exist"
-        return _stranding(WaitReason.POD_GROUP_MISSING, text, min(task.created for task in waiting))
+        since = min(task.created for task in waiting)
+        if elsewhere:
+            return Stranding(WaitReason.POD_GROUP_MISSING, f"PodGroup {job.id} {_ELSEWHERE}", since)
+        return _stranding(WaitReason.POD_GROUP_MISSING, f"PodGroup {job.id} does not exist", since)
     admitted = job.phase not in (Phase.PENDING, Phase.INQUEUE)
     if job.queue is not None or (admitted and not waiting):
         return None
