@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stromboli.cli.app import app
-from stromboli.cli.stack import Stack, StackOptions
+from stromboli.cli.stack import Stack, StackError, StackOptions
 from stromboli.cli.upping import UpOptions, banner, stack_options
 from stromboli.localcluster.datadirectory import holder
 
@@ -58,6 +58,23 @@ def test_what_is_not_there_is_refused_before_anything_starts(tmp_path: Path, opt
     done = CliRunner().invoke(app, ["up", "--dir", str(tmp_path / "up"), option, str(tmp_path / "none")])
     assert done.exit_code == 2
     assert not (tmp_path / "up").exists()
+
+
+@pytest.mark.parametrize("option", ["--port", "--dashboard-port"])
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_ports_that_there_are_not_are_refused_before_anything_starts(tmp_path: Path, option: str, port: str) -> None:
+    done = CliRunner().invoke(app, ["up", "--dir", str(tmp_path / "up"), option, port])
+    assert done.exit_code == 2
+    assert not (tmp_path / "up").exists()
+
+
+async def test_a_directory_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    directory = tmp_path / "file" / "up"
+    with pytest.raises(StackError) as raised:
+        async with Stack(StackOptions(directory=directory)):
+            pass
+    assert str(raised.value) == f"{directory} cannot be used: Not a directory; give another --dir"
 
 
 @pytest.mark.timeout(180)  # five processes start one after the other

@@ -54,12 +54,14 @@ def up(
     nodes: Nodes = 10,
     node_capacity: Capacity = DEFAULT_CAPACITY,
     directory: Directory = Path(".stromboli/up"),
-    port: Annotated[int, typer.Option("--port", help="port of the API server; 0 takes a free one")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="port of the API server; 0 takes a free one")
+    ] = 0,
     keep_state: Annotated[bool, typer.Option("--keep-state/--fresh", help="keep objects between runs")] = True,
     scheduler_conf: SchedulerConf = None,
     plugins_dir: PluginsDir = None,
     dashboard_port: Annotated[
-        int, typer.Option("--dashboard-port", help="port of the dashboard; 0 takes a free one")
+        int, typer.Option("--dashboard-port", min=0, max=65535, help="port of the dashboard; 0 takes a free one")
     ] = 0,
 ) -> None:
     """Start the embedded cluster, the three processes and the dashboard, and keep them running until Ctrl-C."""

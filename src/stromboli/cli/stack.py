@@ -116,7 +116,12 @@ class Stack:
     async def __aenter__(self) -> Stack:
         if self.options.with_cluster:
             require_free(self.options.directory)
-        self.logs.mkdir(parents=True, exist_ok=True)
+        try:
+            self.logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StackError(
+                f"{self.options.directory} cannot be used: {error.strerror}; give another --dir"
+            ) from error
         try:
             if self.options.with_cluster:
                 await self.start_cluster()
