@@ -20,6 +20,7 @@ from stromboli.api.batch import Job
 from stromboli.api.phases import JobAction
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job import pacing, status
+from stromboli.controllers.job.attention import Attention
 from stromboli.controllers.job.commands import JobCommands, is_for_jobs
 from stromboli.controllers.job.contradictions import INVALID_JOB
 from stromboli.controllers.job.deciding import Decision, TimerKey, decide
@@ -87,7 +88,8 @@ class JobController:
         )
         self._doubts = Doubts(self._ledger, self._controller.queue, clock)
         self._commands = self._command_controller(informers) if consume_commands else None
-        Listener(informers, self._controller.queue, self._ledger, self._inbox, self._forget)
+        self._attention = Attention(informers, clock)
+        Listener(informers, self._controller.queue, self._ledger, self._inbox, self._attention, self._forget)
         self._needed: list[Informer[Any]] = [
             self._jobs,
             informers.pods,
@@ -182,7 +184,8 @@ class JobController:
     def _observe(self, key: Key, job: Job) -> Observed:
         uid = job.uid
         view = self._observer.observe(job, self._ledger.of(uid), self._clock.monotonic())
-        return replace(view, reported=self._inbox.waiting(key), timers=self._timers.get(uid, {}))
+        reported, timers = self._inbox.waiting(key), self._timers.get(uid, {})
+        return replace(view, reported=reported, timers=timers, attention=self._attention.seen)
 
     async def _decoded(self, raw: JsonObject) -> Job:
         """The job as a model. One that cannot be read is set aside with an Event and a reason in its status."""

@@ -139,7 +139,7 @@ class _Pass:
         self._clock, self._counters_wait = clock, counters_wait
         self.gone = False
         self._left_for: float | None = None
-        self._look_again = False
+        self._look_again: float | None = None
         self._raw, self._job = raw, job
         self._recorded = status.recorded(job)
         self._planned_for = phases.phase_of(job.status.state.phase)
@@ -150,7 +150,8 @@ class _Pass:
     def performed(self) -> Performed:
         """What is left to do."""
         moved = self._entered not in ("", self._planned_for)
-        return Performed(0.0 if self._look_again else self._left_for, moved)
+        waits = [one for one in (self._look_again, self._left_for) if one is not None]
+        return Performed(min(waits, default=None), moved)
 
     async def perform(self, operation: Operation) -> None:
         match operation:
@@ -177,8 +178,8 @@ class _Pass:
                 await self._create_pods(manifests)
             case RemovePods(members):
                 await self._remove_pods(members)
-            case LookAgain():
-                self._look_again = True
+            case LookAgain(seconds):
+                self._look_again = seconds if self._look_again is None else min(seconds, self._look_again)
 
     # -- the job -----------------------------------------------------------------------------------------------------
 

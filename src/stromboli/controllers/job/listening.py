@@ -14,10 +14,11 @@ from stromboli.api.core import OwnerReference, PersistentVolumeClaim, Pod, PodGr
 from stromboli.api.phases import JobEvent
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job import pacing, podgroups
+from stromboli.controllers.job.attention import Attention, untouched, untouched_since
 from stromboli.controllers.job.deciding import about
 from stromboli.controllers.job.inbox import Inbox
 from stromboli.controllers.job.ledger import JobLedger, Ledger
-from stromboli.controllers.job.members import job_of, member_of
+from stromboli.controllers.job.members import Member, job_of, member_of
 from stromboli.controllers.job.observing import BY_CLAIM, BY_QUEUE
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
@@ -37,9 +38,11 @@ class Listener:
         queue: WorkQueue[Key],
         ledger: Ledger,
         inbox: Inbox,
+        attention: Attention,
         forget: Callable[[JsonObject], None],
     ) -> None:
         self._queue, self._ledger, self._inbox, self._forget = queue, ledger, inbox, forget
+        self._attention = attention
         jobs = informers.plain(kinds.JOBS)
         self._jobs = jobs.store
         self._jobs.add_index(BY_QUEUE, queue_of)
@@ -92,8 +95,13 @@ class Listener:
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         """Changes that a job cannot see are skipped."""
         before, after = member_of(old), member_of(new)
-        if after is not None and before != after:
+        if after is not None and (before != after or self._is_relief(before, after)):
             self._count_soon((new.namespace, after.job_name), self._ledger.known(after.job_uid))
+
+    def _is_relief(self, before: Member | None, after: Member) -> bool:
+        """Whether a scheduler has come to a pod at last, which its owner may have been told to wait for none."""
+        since = before.unheeded_since if before is not None else None
+        return after.unheeded_since is None and self._attention.is_late(since)
 
     def _pod_gone(self, pod: Pod) -> None:
         owner = job_of(pod)
@@ -131,7 +139,10 @@ class Listener:
 
     def _group_changed(self, old: PodGroup, new: PodGroup) -> None:
         owner = _owner_of(new)
-        if owner is not None and _news(old) != _news(new):
+        if owner is None:
+            return
+        relief = not untouched(new) and self._attention.is_late(untouched_since(old))
+        if relief or _news(old) != _news(new):
             self._queue.add((new.namespace, owner.name))
 
     def _group_gone(self, group: PodGroup) -> None:

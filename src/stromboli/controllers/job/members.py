@@ -6,10 +6,10 @@ nobody's member. Spec 02 sections 3.2 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stromboli.api import kinds, names
-from stromboli.api.core import Pod
+from stromboli.api.core import Pod, timestamp
 
 _API_VERSION, _KIND = kinds.JOBS.api_version, kinds.JOBS.kind
 LIVE_PHASES = frozenset({"Pending", "Running"})
@@ -36,6 +36,9 @@ class Member:
     exit_code: int = 0
     restarts: int = 0
     all_ready: bool = True
+    scheduler: str = field(default="", compare=False)
+    unheeded_since: float | None = field(default=None, compare=False)
+    """When it was created (seconds since the epoch); None if a scheduler has left a trace on it."""
 
     @property
     def counts_as(self) -> str:
@@ -77,7 +80,19 @@ def member_of(pod: Pod) -> Member | None:
         exit_code=_exit_code(pod),
         restarts=sum(one.restart_count for one in (*pod.status.init_container_statuses, *statuses)),
         all_ready=all(status.ready for status in statuses),
+        scheduler=pod.spec.scheduler_name,
+        unheeded_since=_unheeded_since(pod),
     )
+
+
+def heeded(pod: Pod) -> bool:
+    """Whether a scheduler has left a trace on a pod: a node, or word that there is none."""
+    return bool(pod.spec.node_name) or any(one.type == "PodScheduled" for one in pod.status.conditions)
+
+
+def _unheeded_since(pod: Pod) -> float | None:
+    made = pod.metadata.creation_timestamp
+    return timestamp(made) if made and not heeded(pod) else None
 
 
 def _exit_code(pod: Pod) -> int:

@@ -40,5 +40,7 @@ class Observed:
     """Why the job's plugins cannot be configured; a job can be killed without them, but not synced."""
     reported: tuple[Occurrence, ...] = ()
     """Occurrences that no present state shows any more (evictions) or ever did (commands), oldest first."""
+    attention: Mapping[str, float] = field(default_factory=dict)
+    """When each scheduler was last seen at work, seconds since the epoch, by name (see :mod:`.attention`)."""
     timers: Mapping[TimerKey, float] = field(default_factory=dict)
     """When each delayed action is due, seconds since the epoch."""

@@ -97,7 +97,9 @@ class WriteStatus:
 
 @dataclass(frozen=True, slots=True)
 class LookAgain:
-    """Have the job looked at again at once: there is more to do than one pass does, or something to wait for."""
+    """Have the job looked at again, though nothing may change meanwhile: at once, or after so many ``seconds``."""
+
+    seconds: float = 0.0
 
 
 Operation: TypeAlias = (

@@ -13,6 +13,7 @@ from stromboli.api import names
 from stromboli.api.batch import JobStatus, TaskSpec
 from stromboli.api.phases import JobPhase as Phase
 from stromboli.controllers.job import (
+    attention,
     contradictions,
     dependencies,
     killing,
@@ -48,7 +49,7 @@ from stromboli.kube.json import JsonObject
 MOST_AT_ONCE = 5000
 """Pods that one pass orders; those that come of it bring the next pass. One huge job keeps no others waiting."""
 QUEUE_NOT_FOUND = "QueueNotFound"
-_IN_VAIN = frozenset({QUEUE_NOT_FOUND, contradictions.INVALID_JOB})
+_IN_VAIN = frozenset({QUEUE_NOT_FOUND, contradictions.INVALID_JOB, attention.NO_SCHEDULER})
 _GOING_ON = frozenset({Phase.PENDING, Phase.RUNNING})
 """Phases with no reason of their own; that of a restart says what is to be restarted, and has to stay."""
 
@@ -80,9 +81,16 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     draft.phase = phases.next_phase(draft.phase, step.rule, status.tally(view.job, draft))
     if draft.phase is not Phase.RESTARTING:
         restarts.forget(draft.controlled)
-        draft.reason, draft.message = _outcome(view, draft)
-    told = _warning(view, draft)
-    return [*made, *moves.operations(), *told, WriteStatus(status.compose(view.job, draft, now))]
+        draft.reason, draft.message = _outcome(view, draft, now)
+    written = WriteStatus(status.compose(view.job, draft, now))
+    return [*made, *moves.operations(), *_warning(view, draft), written, *_later(view, moves, now)]
+
+
+def _later(view: Observed, moves: _Moves, now: float) -> list[Operation]:
+    """A look when what waits for a scheduler will have waited for long; earlier ones take its place."""
+    new = bool(moves.created) or view.group is None
+    waits = [attention.look_again_in(view, now), attention.PATIENCE if new else None]
+    return [LookAgain(min(wait for wait in waits if wait is not None))] if any(waits) else []
 
 
 def _beginning(view: Observed, step: Step, now: float) -> list[Operation]:
@@ -131,10 +139,10 @@ def _draft(view: Observed, phase: Phase) -> status.Draft:
     )
 
 
-def _outcome(view: Observed, draft: status.Draft) -> tuple[str, str]:
+def _outcome(view: Observed, draft: status.Draft, now: float) -> tuple[str, str]:
     """Reason and message of the phase a sync ends in: of a failure, and of what the job waits for in vain."""
     if draft.phase in _GOING_ON:
-        return _in_vain(view)
+        return _in_vain(view, now)
     if draft.phase is not Phase.FAILED:
         return "", ""
     if draft.retry_count >= status.max_retry(view.job):
@@ -143,11 +151,14 @@ def _outcome(view: Observed, draft: status.Draft) -> tuple[str, str]:
     return "TooFewSucceeded", f"{draft.count['Succeeded']} pods succeeded, {draft.count['Failed']} failed"
 
 
-def _in_vain(view: Observed) -> tuple[str, str]:
+def _in_vain(view: Observed, now: float) -> tuple[str, str]:
     if view.queue is None:
         return QUEUE_NOT_FOUND, _queue_deleted(view)
     found = contradictions.first(view.job)
-    return (contradictions.INVALID_JOB, found[: status.LONGEST_MESSAGE]) if found else ("", "")
+    if found:
+        return contradictions.INVALID_JOB, found[: status.LONGEST_MESSAGE]
+    unheeded = attention.complaint(view, now)
+    return (attention.NO_SCHEDULER, unheeded[: status.LONGEST_MESSAGE]) if unheeded else ("", "")
 
 
 def _queue_deleted(view: Observed) -> str:
