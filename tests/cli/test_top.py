@@ -341,3 +341,15 @@ def test_names_in_deep_trees_are_not_cut_away() -> None:
 
 def read_queue(obj: JsonObject) -> core.Queue:
     return core.from_builtins(core.Queue, obj)
+
+
+@pytest.mark.parametrize("columns", [77, 80, 95, 98, 99, 120])
+async def test_the_table_fits_a_terminal_of_usual_width(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    furnish(server)
+    server.put(QUEUES, queue(LONG, state="Closed"))
+    table = (await drive("vcctl top --once", server)).out.splitlines()[3:-3]
+    assert table[0].endswith("AT MOST")
+    assert {len(line) for line in table} == {min(columns, 99)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from stromboli.api import core, quantities
@@ -17,8 +18,10 @@ from stromboli.cli.vc.looking import GroupLine, Look, NodeLine
 from stromboli.dashboard import amounts
 from stromboli.dashboard.queues import tree
 
-BAR = 24
-NAME = 28
+BAR, SHORTEST_BAR = 24, 10
+NAME, NARROWEST_NAME = 28, 20
+BESIDE = 47
+"""Columns of the table of queues beside names and bars: resource, brackets, three amounts, blanks between."""
 SHORTEST_NAME = 8
 """Letters that are left of a name, however deep in the tree its queue stands."""
 MOST_WAITING = 12
@@ -26,7 +29,23 @@ FEWEST_QUEUE_LINES = 4
 """Of a live view, however low the terminal is."""
 MINUTE = 60.0
 
-Named = tuple[str, core.Queue]
+
+@dataclass(frozen=True)
+class Table:
+    """The table of queues: in the order of the tree, with their names as shown; how wide names and bars are."""
+
+    rows: Sequence[tuple[str, core.Queue]]
+    name: int
+    bar: int
+
+    @classmethod
+    def of(cls, queues: Iterable[core.Queue], width: int | None) -> Table:
+        """The table as it fits into ``width``: with shorter bars first, then with shorter names."""
+        short = 0 if width is None else max(BESIDE + BAR + NAME - width, 0)
+        bar = max(BAR - short, SHORTEST_BAR)
+        name = max(NAME - max(short - (BAR - SHORTEST_BAR), 0), NARROWEST_NAME)
+        rows = list(_named(queues, None if width is None else name))
+        return cls(rows, max([name, *(len(shown) for shown, _ in rows)]), bar)
 
 
 def screen(look: Look, width: int | None, height: int | None = None, note: str = "") -> Iterator[str]:
@@ -34,28 +53,27 @@ def screen(look: Look, width: int | None, height: int | None = None, note: str =
 
     ``note`` stands above everything.
     """
-    queues = list(_named(look.queues, cut=width is not None))
-    for line in _lines(look, queues, height, note):
+    for line in _lines(look, Table.of(look.queues, width), height, note):
         yield line if width is None or len(line) <= width else line[: max(width - 1, 1)] + "…"
 
 
-def _lines(look: Look, queues: Sequence[Named], height: int | None, note: str) -> Iterator[str]:
-    column = max([NAME, *(len(name) for name, _ in queues)])
-    head, waiting = [*([note] if note else ()), *_head(look, column)], list(_waiting_lines(look))
+def _lines(look: Look, table: Table, height: int | None, note: str) -> Iterator[str]:
+    head, waiting = [*([note] if note else ()), *_head(look, table)], list(_waiting_lines(look))
     room = None if height is None else max(height - len(head) - len(waiting), FEWEST_QUEUE_LINES)
     yield from head
-    yield from _queues(look, queues, column, room)
+    yield from _queues(look, table, room)
     yield from waiting
 
 
-def _head(look: Look, column: int) -> Iterator[str]:
+def _head(look: Look, table: Table) -> Iterator[str]:
     phases = Counter(job.phase for job in look.jobs)
     told = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items())) or "none"
     seen = f"{counted(len(look.nodes), 'node')}, {counted(len(look.pods), 'pod')}"
     yield f"{seen}, {counted(_starts(look), 'start')} in the last minute"
     yield f"Jobs: {told}"
     yield ""
-    yield f"{'QUEUE':<{column}} {'RESOURCE':<10} {'USE':<{BAR + 2}} {'IN USE':>10} {'DESERVED':>10} {'AT MOST':>10}"
+    first = f"{'QUEUE':<{table.name}} {'RESOURCE':<10} {'USE':<{table.bar + 2}}"
+    yield f"{first} {'IN USE':>10} {'DESERVED':>10} {'AT MOST':>10}"
 
 
 def _starts(look: Look) -> int:
@@ -66,23 +84,25 @@ def _starts(look: Look) -> int:
 # -- queues ------------------------------------------------------------------------------------------------------------
 
 
-def _named(queues: Iterable[core.Queue], *, cut: bool) -> Iterator[Named]:
-    """Queues in the order of the tree, named as they are shown; ``cut`` makes long names fit into their column."""
+def _named(queues: Iterable[core.Queue], column: int | None) -> Iterator[tuple[str, core.Queue]]:
+    """Queues in the order of the tree, with their names as they are shown: long ones cut to fit into their column."""
     for depth, queue in tree(queues):
         indent, state = "  " * depth, "" if queue.status.state == "Open" else f" ({queue.status.state or 'new'})"
-        name, room = queue.name, max(NAME - len(indent) - len(state), SHORTEST_NAME)
-        yield f"{indent}{f'{name[: room - 1]}…' if cut and len(name) > room else name}{state}", queue
+        name = queue.name
+        if column is not None and len(name) > (room := max(column - len(indent) - len(state), SHORTEST_NAME)):
+            name = f"{name[: room - 1]}…"
+        yield f"{indent}{name}{state}", queue
 
 
-def _queues(look: Look, queues: Sequence[Named], column: int, room: int | None) -> Iterator[str]:
+def _queues(look: Look, table: Table, room: int | None) -> Iterator[str]:
     """The lines of the first queues that have room, and how many are left out."""
-    lengths = [len(amounts.ordered(queue.status.allocated)) for _, queue in queues]
-    shown = len(queues) if room is None or sum(lengths) <= room else _fitting(lengths, room - 1)
+    lengths = [len(amounts.ordered(queue.status.allocated)) for _, queue in table.rows]
+    shown = len(lengths) if room is None or sum(lengths) <= room else _fitting(lengths, room - 1)
     offered = total(look.nodes)
-    for name, queue in queues[:shown]:
-        yield from _queue_lines(f"{name:<{column}}", queue, offered)
-    if shown < len(queues):
-        yield f"  and {counted(len(queues) - shown, 'queue')} more (all of them: --once)"
+    for name, queue in table.rows[:shown]:
+        yield from _queue_lines(f"{name:<{table.name}}", queue, offered, table.bar)
+    if shown < len(lengths):
+        yield f"  and {counted(len(lengths) - shown, 'queue')} more (all of them: --once)"
 
 
 def _fitting(lengths: Iterable[int], room: int) -> int:
@@ -105,23 +125,23 @@ def total(nodes: Iterable[NodeLine]) -> dict[str, Fraction]:
     return found
 
 
-def _queue_lines(name: str, queue: core.Queue, offered: Mapping[str, Fraction]) -> Iterator[str]:
+def _queue_lines(name: str, queue: core.Queue, offered: Mapping[str, Fraction], length: int) -> Iterator[str]:
     """The lines of a queue, one a resource; the first has its name."""
     for resource in amounts.ordered(queue.status.allocated):
         used = amounts.amount(queue.status.allocated, resource) or Fraction()
         most = amounts.amount(queue.spec.capability, resource)
         deserved = amounts.amount(queue.spec.deserved, resource)
         yield (
-            f"{name} {resource:<10} {bar(used, offered.get(resource) if most is None else most)} "
+            f"{name} {resource:<10} {bar(used, offered.get(resource) if most is None else most, length)} "
             f"{_text(used, resource):>10} {_text(deserved, resource):>10} {_text(most, resource):>10}"
         )
         name = " " * len(name)
 
 
-def bar(used: Fraction, of: Fraction | None) -> str:
+def bar(used: Fraction, of: Fraction | None, length: int = BAR) -> str:
     """``[####    ]``; full when there is nothing to use."""
-    full = round(amounts.part(used, of) * BAR)
-    return f"[{'#' * full}{' ' * (BAR - full)}]"
+    full = round(amounts.part(used, of) * length)
+    return f"[{'#' * full}{' ' * (length - full)}]"
 
 
 def _text(amount: Fraction | None, resource: str) -> str:
