@@ -25,7 +25,7 @@ from stromboli.scheduler.backing_off import GangBackoff, Hold
 from stromboli.scheduler.binding import Binder, PreBinders
 from stromboli.scheduler.cache import Cache
 from stromboli.scheduler.conditions import PodConditions
-from stromboli.scheduler.core import calling, elsewhere, loads, reading
+from stromboli.scheduler.core import calling, elsewhere, loads, overdrawing, reading
 from stromboli.scheduler.core import cycle as core_cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.results import Bind, CycleResult, TaskRef
@@ -49,7 +49,7 @@ from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
 from stromboli.scheduler.volume_binding import VolumeBinder, timeout_of
-from stromboli.scheduler.writing import PATIENT_CYCLES, JobWriter, QueueWriter, by_job
+from stromboli.scheduler.writing import PATIENT_CYCLES, JobWriter, JobWrites, QueueWriter, by_job
 from stromboli.telemetry import traces
 
 log = logging.getLogger(__name__)
@@ -168,11 +168,13 @@ class Scheduler:
         await self._device_maps.ready()
         async with self.feed.frozen():
             shard_status = self._shards.look(self.mirror.objects.all(core.NodeShard)) if self._shards else None
-            started = self._clock.monotonic()
+            started, known = self._clock.monotonic(), self.mirror.elsewhere.version
             result = await self._decide()
             self._measuring.cycle(result, self._clock.monotonic() - started, self._clock.time())
             self._report(result)
             writes = by_job(result, self._versions(result))
+        if self.mirror.elsewhere.version != known:
+            self._take_back(result, writes)
         for bind in result.binds:
             self._jobs.placed(bind.task)
         self._jobs.submit(writes)
@@ -182,6 +184,24 @@ class Scheduler:
         await self._evictor.submit(result.evictions)
         await self._binder.submit(result.binds, cycle=self.cycles)
         return result
+
+    def _take_back(self, result: CycleResult, writes: dict[str, JobWrites]) -> None:
+        """Undo binds for which another scheduler has taken the room meanwhile; the next cycle decides anew."""
+        self.mirror.take_in_elsewhere()
+        taken = overdrawing.overdrawn(self.mirror, self._policies.current, result.binds)
+        if not taken:
+            return
+        log.info("cycle %d: %d binds are taken back, others have had the room in their queues", self.cycles, len(taken))
+        gone = {bind.task.uid for bind in taken}
+        result.binds = [bind for bind in result.binds if bind.task.uid not in gone]
+        for uid in gone:
+            self.mirror.bind_failed(uid)
+        for job_id in {bind.task.job_id for bind in taken}:
+            writes.pop(job_id, None)
+            self._unwritten(POD_GROUPS, *job_id.split("/", 1))
+        for update in result.queues:
+            self._unwritten(QUEUES, "", update.name)
+        result.queues = []
 
     async def _decide(self) -> CycleResult:
         policy, session_id, now = self._policies.current, str(uuid.uuid4()), self._clock.time()

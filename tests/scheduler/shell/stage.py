@@ -42,9 +42,13 @@ class Stage:
 
     async def start(self) -> Scheduler:
         """Start a scheduler, as a new process would."""
-        self.scheduler = Scheduler(self.client, self.options, REGISTRY, self.policies, self.metrics)
-        self._running = asyncio.create_task(self.scheduler.run())
-        return self.scheduler
+        return await self.run(Scheduler(self.client, self.options, REGISTRY, self.policies, self.metrics))
+
+    async def run(self, scheduler: Scheduler) -> Scheduler:
+        """Start this scheduler."""
+        self.scheduler = scheduler
+        self._running = asyncio.create_task(scheduler.run())
+        return scheduler
 
     async def kill(self) -> None:
         """End the scheduler wherever it is."""

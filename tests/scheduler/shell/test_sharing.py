@@ -8,21 +8,25 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from stromboli.api import kinds, names
+from stromboli.api import core, kinds, names
 from stromboli.kube.client import Client
 from stromboli.kube.json import JsonObject
 from stromboli.localcluster.nodes.inventories import NodeGroup
 from stromboli.localcluster.server import LocalCluster
 from stromboli.scheduler import registering
 from stromboli.scheduler.accepting import Share
+from stromboli.scheduler.core.results import CycleResult
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.options import Environment, Options, Partition
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.running import Scheduler
 from stromboli.telemetry.metrics import Metrics
+from stromboli.testing.builders import PodBuilder, PodGroupBuilder, node, pod, pod_group, queue
 from stromboli.testing.waiting import eventually
+from tests.scheduler.shell.stage import Stage
 
 MEMBERS = ("s-0", "s-1")
 PERIOD = 0.05
@@ -90,9 +94,9 @@ class Site:
 
     async def end(self, job: str) -> None:
         """The pods of a job are gone."""
-        for pod in await self._pods():
-            if pod["metadata"]["annotations"][names.GROUP_NAME] == job:
-                await self.client.delete(kinds.PODS, pod["metadata"]["name"], "default", grace_period_seconds=0)
+        for one in await self._pods():
+            if one["metadata"]["annotations"][names.GROUP_NAME] == job:
+                await self.client.delete(kinds.PODS, one["metadata"]["name"], "default", grace_period_seconds=0)
 
     async def bound(self, job: str) -> int:
         """How many pods of a job have a node."""
@@ -231,3 +235,60 @@ async def test_what_is_below_counts_above_whoever_has_it(site: Site) -> None:
     quiet = await site.versions()
     await site.cycles(20)
     assert await site.versions() == quiet
+
+
+class Overtaken(Scheduler):
+    """Hears of what others have bound just when its own first binds are decided."""
+
+    overtake: Callable[[], None]
+    overtaken = 0
+
+    async def _decide(self) -> CycleResult:
+        result = await super()._decide()
+        if result.binds and not self.overtaken:
+            self.overtaken = len(result.binds)
+            self.overtake()
+            await eventually(lambda: self.feed.depth)
+        return result
+
+
+async def test_room_that_another_has_taken_meanwhile_is_not_given_out_again(stage: Stage) -> None:
+    mine, theirs = (name_of(member, "job") for member in MEMBERS)
+
+    def owned(builder: PodBuilder | PodGroupBuilder, owner: str) -> core.Object:
+        built = builder.build()
+        references = (core.OwnerReference(name=owner),)
+        meta = msgspec.structs.replace(built.metadata, owner_references=references)
+        return msgspec.structs.replace(built, metadata=meta)
+
+    def put(kind: kinds.Kind, obj: core.Object) -> None:
+        stage.server.put(kind, dict(core.to_builtins(obj, kind)))
+
+    stage.put(
+        queue("team").cap(cpu=3), queue("free"), node(name_of("s-0", "node")).offer(cpu=10, memory="10Gi", pods=50)
+    )
+    put(kinds.POD_GROUPS, owned(pod_group("far").queue("team").phase("Running"), theirs))
+    for name, among in (("near", "team"), ("other", "free")):
+        put(kinds.POD_GROUPS, owned(pod_group(name).queue(among).members(2).phase("Inqueue"), mine))
+        for number in range(2):
+            put(kinds.PODS, owned(pod(f"{name}-{number}").group(name).request(cpu=1), mine))
+    far = owned(pod("far-0").group("far").request(cpu=2).on(name_of("s-1", "node")), theirs)
+    scheduler = Overtaken(
+        stage.client,
+        stage.options,
+        REGISTRY,
+        stage.policies,
+        stage.metrics,
+        environment=Environment(partition=Partition("s-0", MEMBERS)),
+    )
+    scheduler.overtake = lambda: put(kinds.PODS, far)
+    await stage.run(scheduler)
+    await stage.until(lambda: stage.bound("other") == 2, "a queue with room")
+    assert scheduler.overtaken == 4
+    await stage.cycles(5)
+    assert stage.bound("near") == 0
+    assert stage.phase("near") != "Running"
+    assert not stage.events("Scheduled", "near")
+    stage.server.remove(kinds.PODS, "far-0", "ns")
+    await stage.until(lambda: stage.bound("near") == 2, "room again")
+    await stage.until(lambda: (stage.queue("team").get("status") or {}).get("allocated", {}).get("cpu") == "2")

@@ -543,7 +543,7 @@ class Mirror:
     def prepare(self) -> None:
         """Tidies up before a cycle: dead rows go, tasks get shapes of the present epoch and with their volumes."""
         self._reweigh()
-        self._tell_elsewhere()
+        self.take_in_elsewhere()
         self._renew_shapes()
         if len(self.shapes) > self._shapes_kept:
             self._forget_unused_shapes()
@@ -557,8 +557,8 @@ class Mirror:
         self.ledger.changes.clear()
         self.nodes.log.clear()
 
-    def _tell_elsewhere(self) -> None:
-        """Tells queues what is held in them elsewhere, when that or the queues have changed."""
+    def take_in_elsewhere(self) -> None:
+        """Tells queues what is held in them elsewhere by now."""
         self.elsewhere.reweigh()
         now = (self.elsewhere.version, self._next_queue_index, len(self.rules.ignored))
         if now == self._told_elsewhere or not self.elsewhere.version:
