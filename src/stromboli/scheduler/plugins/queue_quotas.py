@@ -73,8 +73,7 @@ def per_queue(view: View, amount: Floats) -> defaultdict[int, Floats]:
     rows = np.nonzero(table.active[: table.count])[0]
     if len(rows):
         indexes, inverse = np.unique(table.queue[rows], return_inverse=True)
-        totals = np.zeros((len(indexes), amount.shape[1]))
-        np.add.at(totals, inverse, amount[rows])
+        totals = np.stack([np.bincount(inverse, column) for column in amount[rows].T], axis=1)
         sums.update(zip(indexes.tolist(), totals, strict=True))
     return sums
 
