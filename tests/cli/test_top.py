@@ -25,6 +25,12 @@ from tests.cli.driving import NOW, Outcome, Until, drive, job, meta, pod_group, 
 KINDS = (NODES, QUEUES, POD_GROUPS, JOBS, PODS)
 
 
+@pytest.fixture(autouse=True)
+def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody says how wide the output is."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def furnish(server: FakeApiServer) -> None:
     allocatable = {"cpu": "8", "memory": "32Gi"}
     server.put(NODES, {"metadata": {"name": "n"}, "status": {"allocatable": allocatable}})
@@ -78,8 +84,7 @@ async def test_long_lines_are_cut_at_the_edge(server: FakeApiServer, monkeypatch
     assert lines[-1].endswith("…")
 
 
-async def test_lines_are_whole_without_a_terminal(server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+async def test_lines_are_whole_without_a_terminal(server: FakeApiServer) -> None:
     furnish(server)
     assert (await drive("vcctl top --once", server)).out == LOOK
 
