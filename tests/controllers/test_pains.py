@@ -47,6 +47,7 @@ REGISTER: dict[str, tuple[str, ...]] = {
         "webhooks.test_jobs.test_the_name_of_the_last_replica_must_fit",
         "controllers.job.test_bad_input.HOPELESS/a name too long for a Service",
         f"{SCENARIOS}.test_an_object_of_a_plugin_that_can_never_exist_ends_the_job_at_once",
+        "controllers.job.test_derived.test_the_job_ends_at_once_with_the_remedy",
     ),
     "P17: odd arguments of plugins end the process": (
         f"{SCENARIOS}.test_a_job_that_cannot_be_read_is_set_aside_and_the_others_run",

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from stromboli.api import core, kinds, names
 from stromboli.api.batch import Job
 from stromboli.api.core import Pod, timestamp
-from stromboli.controllers.job import pacing, phases, pods, status
+from stromboli.controllers.job import derived, pacing, phases, pods, status
 from stromboli.controllers.job.ledger import LONGEST_LAG, Created, JobLedger, Ledger
 from stromboli.controllers.job.members import Member, member_of
 from stromboli.controllers.job.operations import (
@@ -249,9 +249,11 @@ class _Pass:
         try:
             self._memory.kept[key] = await self._create_or_replace(attachment)
         except Invalid as error:
+            what = f"{attachment.kind.kind} {attachment.name}: {error.message}"
+            advice = derived.remedy(attachment, self._job)
             raise Unrecoverable(
                 "PluginError",
-                f"Execute plugin when job add failed, err: {attachment.kind.kind} {attachment.name}: {error.message}",
+                f"Execute plugin when job add failed, err: {what}{'; ' if advice else ''}{advice}",
             ) from error
 
     async def _create_or_replace(self, attachment: Attachment) -> JsonObject:

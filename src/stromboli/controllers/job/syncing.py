@@ -6,6 +6,7 @@ every pass, gate open or not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -20,6 +21,7 @@ from stromboli.controllers.job import (
     phases,
     podgroups,
     pods,
+    precedence,
     restarts,
     status,
     successes,
@@ -48,6 +50,8 @@ from stromboli.kube.json import JsonObject
 
 MOST_AT_ONCE = 5000
 """Pods that one pass orders; those that come of it bring the next pass. One huge job keeps no others waiting."""
+MOST_NOTES = 5
+"""Policies without effect that a job is told of; who has more of them has understood by then."""
 QUEUE_NOT_FOUND = "QueueNotFound"
 _IN_VAIN = frozenset({QUEUE_NOT_FOUND, contradictions.INVALID_JOB, attention.NO_SCHEDULER})
 _GOING_ON = frozenset({Phase.PENDING, Phase.RUNNING})
@@ -99,10 +103,20 @@ def _beginning(view: Observed, step: Step, now: float) -> list[Operation]:
     draft.count = killing.count(view.members, (), killing.remembered_successes(view))
     begun = WriteStatus(status.compose(view.job, draft, now))
     job = view.job.model_copy(update={"status": JobStatus.from_wire(begun.status)})
+    told = list(_policies_told(view))
     try:
-        return [begun, *sync(replace(view, job=job), step, now)]
+        return [begun, *told, *sync(replace(view, job=job), step, now)]
     except Refused:
-        return [begun, LookAgain()]
+        return [begun, *told, LookAgain()]
+
+
+def _policies_told(view: Observed) -> Iterator[Operation]:
+    """What a job's policies will not do is told once, at its beginning: they can hardly be changed later."""
+    found = list(precedence.notes(view.job))
+    for note in found[:MOST_NOTES]:
+        more = f" ({len(found)} such findings in all)" if len(found) > MOST_NOTES else ""
+        text = f"{note[: status.LONGEST_MESSAGE - len(more)]}{more}"
+        yield RecordEvent(EventType.WARNING, precedence.WITHOUT_EFFECT, text)
 
 
 def _made(view: Observed, draft: status.Draft) -> list[Operation]:
