@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.api import core
+from stromboli.scheduler.core.records import Phase
 from stromboli.testing.builders import Amount, PodGroupBuilder, node, pod, pod_group, priority_class, queue
 from tests.scheduler.core.worlds import policy, run_cycle, world
 from tests.scheduler.plugins.sessions import Session, option
@@ -87,6 +88,24 @@ def test_p42_promises_to_lower_priorities_that_wait_in_vain_do_not_keep_a_job_ou
     assert not in_vain.combination.job_enqueueable(in_vain.job("equal"))
     not_tried_yet = opened(*waiting)
     assert not not_tried_yet.combination.job_enqueueable(not_tried_yet.job("high"))
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+@pytest.mark.parametrize("plugin", ["overcommit", "proportion", "capacity"])
+def test_so_it_is_with_promises_of_the_same_cycle_whenever_they_are_asked_for(plugin: str, asked_before: bool) -> None:
+    waiting = [
+        asking("low", cpu=4).unschedulable(),
+        asking("high", cpu=4).priority_class("high"),
+        asking("big", cpu=90),
+    ]
+    opened = Session(
+        [queue().build(), priority_class("high", 1000), *NODES], [one.build() for one in waiting], plugins=[plugin]
+    )
+    if asked_before:
+        assert not opened.combination.job_enqueueable(opened.job("big"))
+    opened.combination.job_enqueued(opened.job("low"))
+    opened.cycle.set_phase(opened.job("low"), Phase.INQUEUE)
+    assert opened.combination.job_enqueueable(opened.job("high"))
 
 
 def quota(**hard: Amount) -> core.ResourceQuota:

@@ -1,4 +1,4 @@
-"""Every filter, score, vote about queues and order of tasks that a built-in plugin registers has a slow reference.
+"""Every filter, score, vote on queues and jobs, and order of tasks of a built-in plugin has a slow reference.
 
 The table says which test compares them. What is new in a plugin, and not in the table, fails here.
 """
@@ -24,6 +24,7 @@ CLASSIC = f"{ROOM}.test_reference:test_answers_follow_the_placements_of_the_cycl
 NODES = f"{ROOM}.test_references_of_nodes:test_a_plugin_agrees_with_its_reference"
 NETWORK = f"{ROOM}.test_references_of_topologies:test_hyper_nodes"
 CARDS = f"{ROOM}.deviceshare.test_references:test_a_device_family_agrees_with_its_reference"
+ADMISSION = f"{ROOM}.test_references_of_admission:test_votes_on_admission"
 QUEUES = f"{ROOM}.test_references_of_queues:test_votes_about_queues"
 TASKS = f"{ROOM}.test_references_of_topologies:test_task_topology"
 VOLUMES = f"{ROOM}.volumes.test_references:test_volumes"
@@ -78,7 +79,13 @@ OTHER_HOOKS = {
     "capacity.py allocatable": QUEUES,
     "capacity.py preemptive": QUEUES,
     "capacity.py queue_order": QUEUES,
-    "extender.py overused": f"{ROOM}.test_services:test_a_service_that_fails_stops_things_unless_it_may_be_ignored",
+    "extender.py overused": ADMISSION,
+    "capacity.py job_enqueueable": ADMISSION,
+    "extender.py job_enqueueable": ADMISSION,
+    "overcommit.py job_enqueueable": ADMISSION,
+    "proportion.py job_enqueueable": ADMISSION,
+    "resourcequota.py job_enqueueable": ADMISSION,
+    "sla.py job_enqueueable": ADMISSION,
     "priority.py task_order": TASKS,
     "task_topology.py task_order": TASKS,
     "network_topology_aware.py gradient": NETWORK,
@@ -88,7 +95,7 @@ OTHER_HOOKS = {
     "proportion.py preemptive": QUEUES,
     "proportion.py queue_order": QUEUES,
 }
-"""Votes about queues, what is said about HyperNodes, and the order of tasks."""
+"""Votes about queues and on admission, what is said about HyperNodes, and the order of tasks."""
 
 DEVICE_FAMILIES = {
     "gpushare.py GpuShareFamily": f"{CARDS}[gpushare]",
@@ -114,7 +121,10 @@ DEVICE_FACTS = {
 }
 """What decides about cards and is configured, or known of some cards only, to the scene that varies it."""
 
-VOTES = {"allocatable", "preemptive", "overused", "queue_order", "task_order", "hyper_node_score", "gradient"}
+VOTES = {
+    *("allocatable", "preemptive", "overused", "queue_order", "job_enqueueable"),
+    *("task_order", "hyper_node_score", "gradient"),
+}
 
 
 def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
@@ -140,7 +150,7 @@ def test_every_filter_and_score_has_a_reference() -> None:
     assert unnamed == {"predicates.py", "nodeorder.py"}
 
 
-def test_every_vote_about_queues_and_every_order_of_tasks_has_a_reference() -> None:
+def test_every_vote_on_queues_and_jobs_and_every_order_of_tasks_has_a_reference() -> None:
     made = {f"{module} {given.arg}" for module, call in calls("Hooks") for given in call.keywords if given.arg in VOTES}
     assert made == OTHER_HOOKS.keys()
 

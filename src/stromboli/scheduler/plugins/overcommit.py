@@ -25,10 +25,14 @@ DEFAULT_FACTOR = 1.2
 
 
 class Promises:
-    """What admitted jobs are promised, by priority and by queue; summed up when first asked for."""
+    """What admitted jobs are promised, by priority and by queue, with what they have as the cycle opens left out.
+
+    Summed up when first asked for, and the same whenever that is.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._at_opening: Floats = reservations.admitted_in_full(view)
         self._sum: Floats | None = None
         self._in_vain: dict[int, Floats] = {}
         """By priority, to jobs that wait in vain."""
@@ -56,7 +60,7 @@ class Promises:
     def _summed(self) -> Floats:
         if self._sum is None:
             self._sum = np.zeros(self._view.columns.width)
-            amounts = reservations.admitted_in_full(self._view)
+            amounts = self._at_opening
             promised = np.asarray(amounts.any(axis=1))
             for job in self._view.jobs.values() if promised.any() else ():
                 if promised[job.row]:

@@ -142,6 +142,7 @@ class Proportion(Plugin):
         standing = self._standings.get(job.queue_name)
         if standing is not None and job.min_resources is not None:
             standing.inqueue += reservations.without_gated(job)
+            self._lesser.add(job)
 
     def _reclaimable(self, _reclaimer: Task, candidates: Sequence[Task]) -> Victims:
         return self._surplus(candidates)

@@ -80,35 +80,43 @@ def waits_in_vain(job: Job) -> bool:
 class LesserPromises:
     """What queues have promised to jobs of lower priority that wait in vain; it keeps no job out before them.
 
-    Summed up when first asked.
+    Promises are those with which the cycle opened and those made in it since. They are summed up when first asked for,
+    and are the same whenever that is.
     """
 
     def __init__(self, view: View) -> None:
-        self._view = view
-        self._amounts: Floats | None = None
+        self._at_opening: Floats = promised(view)
         self._by_queue: dict[str, dict[int, Floats]] = {}
 
     def before(self, job: Job) -> Floats:
         """What the job's queue has promised to jobs of lower priority that wait in vain."""
-        found = np.zeros(self._view.columns.width)
+        found = np.zeros(self._at_opening.shape[1])
         if job.queue is None:
             return found
-        if job.queue.name not in self._by_queue:
-            self._by_queue[job.queue.name] = self._summed(job.queue)
-        for priority, amount in self._by_queue[job.queue.name].items():
+        for priority, amount in self._of(job.queue).items():
             if priority < job.priority:
                 found += amount
         return found
 
-    def _summed(self, queue: Queue) -> dict[int, Floats]:
-        if self._amounts is None:
-            self._amounts = promised(self._view)
-        sums: dict[int, Floats] = {}
-        for job in queue.jobs.values():
-            amount = self._amounts[job.row]
-            if amount.any() and waits_in_vain(job):
-                sums[job.priority] = sums.get(job.priority, 0.0) + amount
+    def add(self, job: Job) -> None:
+        """A job was admitted."""
+        if job.queue is not None and job.min_resources is not None and waits_in_vain(job):
+            self._add(self._of(job.queue), job, without_gated(job))
+
+    def _of(self, queue: Queue) -> dict[int, Floats]:
+        """Sums by priority."""
+        sums = self._by_queue.get(queue.name)
+        if sums is None:
+            sums = self._by_queue[queue.name] = {}
+            for job in queue.jobs.values():
+                amount = self._at_opening[job.row]
+                if amount.any() and waits_in_vain(job):
+                    self._add(sums, job, amount)
         return sums
+
+    @staticmethod
+    def _add(sums: dict[int, Floats], job: Job, amount: Floats) -> None:
+        sums[job.priority] = sums.get(job.priority, 0.0) + amount
 
 
 def shortages(

@@ -117,7 +117,7 @@ class Play:
                 statement.evict(self.session.task(victim), "test")
                 self.told.steps.append(Step(Act.EVICT, victim))
             return
-        pending = self.told.pending()
+        pending = [name for name in self.told.pending() if not self.told.pods[name].spec.scheduling_gates]
         if pending:
             self._put(statement, self.random.choice(pending))
 

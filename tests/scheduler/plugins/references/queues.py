@@ -19,8 +19,10 @@ UNLIMITED = float("inf")
 def names(told: Told) -> list[str]:
     """Every resource that anybody has or asks for."""
     offered = {name for node in told.nodes.values() for name in node.status.allocatable}
-    asked = {name for pod in [*told.pods.values(), *told.gone.values()] for name in requested(pod)}
-    return sorted(offered | asked)
+    pods = [*told.pods.values(), *told.gone.values()]
+    containers = [one for pod in pods for one in (*pod.spec.init_containers, *pod.spec.containers)]
+    asked = {name for one in containers for name in one.resources.requests}
+    return sorted({"pods", *offered, *asked})
 
 
 def total(told: Told) -> Amounts:
