@@ -50,6 +50,21 @@ LINES: dict[str, tuple[str, int, str]] = {
         255,
         'Failed to view job: jobs "жоб" not found',
     ),
+    "an empty namespace": (
+        "vcctl job view train -n ''",
+        255,
+        "Failed to view job: the namespace is empty; name one, or leave the flag out",
+    ),
+    "an empty namespace to delete from": (
+        "vcctl job delete train -n ''",
+        255,
+        "Failed to delete job: the namespace is empty; name one, or leave the flag out",
+    ),
+    "an empty namespace to create in": (
+        "vcctl job run train -n ''",
+        255,
+        "Failed to run job: the namespace is empty; name one, or leave the flag out",
+    ),
     "a number that no machine holds": ("vsub -n x -r 99999999999999999999", 1, OUT_OF_RANGE),
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -252,6 +254,23 @@ async def test_a_view_of_a_job(server: FakeApiServer) -> None:
     stored = server.get(JOBS, "j", "default")["metadata"]
     want = VIEW.format(version=stored["resourceVersion"], uid=stored["uid"], generation=stored.get("generation", 0))
     assert done.out == want
+
+
+async def test_watches_that_end_at_once_are_not_begun_again_in_a_hurry(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append)
+    monkeypatch.setattr("stromboli.cli.commanding.api.time", clock)
+    screen = Until("second ")
+    watching = asyncio.create_task(drive("vcctl job list -w", server, out=screen))
+    await eventually(lambda: server.open_watches == 1, what="a watch")
+    server.end_watches()
+    await eventually(lambda: server.count("watch") == 2 and server.open_watches == 1, what="another watch")
+    server.put(JOBS, job("second"))
+    assert (await watching).code == 130
+    assert len(pauses) == 1
+    assert 0 < pauses[0] <= 1
 
 
 async def test_a_view_for_somebody_who_may_not_see_events(server: FakeApiServer) -> None:

@@ -37,6 +37,9 @@ TIMEOUT_SECONDS = 30.0
 PAGE_LIMIT = 500
 PATIENCE_SECONDS = 10.0
 """Longest wait for a server that says it is busy."""
+SHORTEST_WATCH_SECONDS = 1.0
+"""Watches that the server ends earlier are not begun again in a hurry."""
+NO_NAMESPACE = "the namespace is empty; name one, or leave the flag out"
 
 Objects: TypeAlias = list[JsonObject]
 Query: TypeAlias = Mapping[str, str | int | bool | None]
@@ -51,6 +54,8 @@ class Api:
         self._context = ssl_context(target) if self._split.scheme == "https" else None
         self._connection: http.client.HTTPConnection | None = None
         self._watching: list[http.client.HTTPConnection] = []
+        self._ended: set[http.client.HTTPConnection] = set()
+        """Watches that we have ended ourselves."""
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +68,7 @@ class Api:
     def close(self) -> None:
         """Close the connection, and end watches that other threads are reading."""
         for watching in list(self._watching):
+            self._ended.add(watching)
             if watching.sock is not None:
                 with contextlib.suppress(OSError):
                     watching.sock.shutdown(socket.SHUT_RDWR)
@@ -126,7 +132,10 @@ class Api:
 
     def create(self, kind: Kind, obj: JsonObject, namespace: str | None = None, *, dry_run: bool = False) -> JsonObject:
         """Create an object, or only have the server judge and complete it."""
-        path = _place(kind, namespace or json.key_of(obj)[0])
+        where = namespace or json.key_of(obj)[0]
+        if kind.namespaced and not where:
+            raise CommandError(NO_NAMESPACE)
+        path = _place(kind, where)
         return _object(self.request("POST", path, query=_dry(dry_run), body=obj))
 
     def merge(
@@ -152,14 +161,18 @@ class Api:
         query = urlencode(asked | ({"labelSelector": label_selector} if label_selector else {}))
         connection = self._open(timeout=None)
         self._watching.append(connection)
+        begun = time.monotonic()
         try:
             connection.request("GET", self._path(f"{_place(kind, namespace)}?{query}"), headers=self._headers())
             with connection.getresponse() as response:
                 yield from _events(response)
+            if connection not in self._ended:
+                time.sleep(max(begun + SHORTEST_WATCH_SECONDS - time.monotonic(), 0.0))
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
         finally:
             self._watching.remove(connection)
+            self._ended.discard(connection)
             connection.close()
 
     def request(
@@ -293,6 +306,8 @@ def _object(raw: bytes) -> JsonObject:
 
 def _place(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
     """The URL path. A name must stay one segment of it, or the request would be about something else."""
+    if kind.namespaced and name and not namespace:
+        raise CommandError(NO_NAMESPACE)
     for what, segment in (("namespace", namespace), ("name", name)):
         if segment in (".", ".."):
             raise CommandError(f'invalid {what} "{segment}": may not be "{segment}"')
