@@ -186,6 +186,19 @@ def test_a_pod_that_evicted_gets_a_nominated_node() -> None:
     assert told.message.endswith("once resource is released and minAvailable is satisfied")
 
 
+def test_of_a_gang_that_can_do_without_one_the_least_important_goes() -> None:
+    mirror = world(
+        CLASSES,
+        queue().build(),
+        node("n1").offer(cpu=3, memory="8G").build(),
+        pod_group("pg1").members(2).priority_class("low").phase("Running").build(),
+        [running(name).priority(priority).build() for name, priority in (("a", 9), ("b", 1), ("c", 5))],
+        pod_group("pg2").members(1).priority_class("high").build(),
+        waiting("new").priority(9).build(),
+    )
+    assert evicted(run_cycle(mirror, policy("gang", actions="preempt"))) == ["b"]
+
+
 def test_without_starving_jobs_nothing_is_evicted() -> None:
     mirror = world(CLASSES, queue("q1").build(), big(1), groups(low=0), running("a").build(), waiting("b").build())
     assert evicted(run_cycle(mirror, policy("conformance", actions="allocate preempt"))) == []

@@ -67,7 +67,7 @@ class _Preemption:
         while queues:
             queue = queues.pop()
             self._between_jobs(by_queue[queue.name])
-            for job in by_queue[queue.name]:
+            for job in cycle.combination.job_ordering.sorted(by_queue[queue.name]):
                 self._inside(job)
 
     def _between_jobs(self, starving: list[Job]) -> None:

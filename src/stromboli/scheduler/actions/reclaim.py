@@ -48,7 +48,8 @@ class _Places:
         """Running tasks there that may go; without any the node is left out from now on."""
         known = self._reclaimees.get(node.row)
         if known is None:
-            known = self._reclaimees[node.row] = [task for task in node.tasks.values() if _yields(task, self._queue)]
+            yielding = (task for task in node.tasks.values() if _yields(task, self._queue))
+            known = self._reclaimees[node.row] = victims.offered(yielding)
         left = [task for task in known if task.status == RUNNING]
         if not left:
             self._barren[node.row] = True

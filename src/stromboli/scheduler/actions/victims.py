@@ -125,5 +125,13 @@ class VictimQueue:
 
 
 def candidates(node: Node, allowed: Callable[[Task], bool]) -> Sequence[Task]:
-    """Tasks on a node that pass an action's own filter."""
-    return [task for task in node.tasks.values() if allowed(task)]
+    """Tasks on a node that pass an action's own filter, in the order in which plugins are asked about them."""
+    return offered(task for task in node.tasks.values() if allowed(task))
+
+
+def offered(tasks: Iterable[Task]) -> list[Task]:
+    """Tasks in the order in which plugins are asked about them: the least important first, then by name.
+
+    Plugins that let only so many go spare the last ones, so the order must not be that in which pods were heard of.
+    """
+    return sorted(tasks, key=lambda task: (task.priority, task.key))

@@ -182,18 +182,17 @@ class TimeDivision(Plugin):
         return _within_budgets(outside), Vote.PERMIT
 
     def _victims(self, _candidates: Sequence[Task]) -> Collection[Task]:
-        """Preemptable work in zones whose window is closed; the candidates offered do not matter."""
+        """Preemptable work in zones whose window is closed, the least important first, whatever is offered."""
         self._view.memory[_LAST_PASS] = self._view.now
         closed = {zone.name for zone in self._zones.values() if zone.refusal}
-        return _within_budgets(
-            [
-                task
-                for node in self._view.node_list
-                if node is not None and node.labels.get(names.REVOCABLE_ZONE) in closed
-                for task in node.tasks.values()
-                if task.preemptable and task.status == TaskStatus.RUNNING
-            ]
-        )
+        found = [
+            task
+            for node in self._view.node_list
+            if node is not None and node.labels.get(names.REVOCABLE_ZONE) in closed
+            for task in node.tasks.values()
+            if task.preemptable and task.status == TaskStatus.RUNNING
+        ]
+        return _within_budgets(sorted(found, key=lambda task: (task.priority, task.key)))
 
     def _is_due(self) -> bool:
         period = _seconds(policy.text(self.arguments, PERIOD, ""), DEFAULT_PERIOD)
