@@ -251,7 +251,7 @@ async def test_on_a_terminal_a_simulation_of_many_shows_what_changes(server: Fak
     assert sum(line.startswith("q") for line in lines) == 20
     assert lines[-2:] == [
         "and 25 more (all of them: -o json, or into a file)",
-        "and 5 queues of which nothing changes",
+        "5 queues stay as they are",
     ]
 
 

@@ -212,7 +212,7 @@ def _queue_lines(found: Simulation, most: int | None) -> Iterator[str]:
     yield from _some(lines, most)
     if len(told) < len(found.after):
         still = len(found.after) - len(told)
-        yield f"and {counted(still, 'queue')} of which nothing changes"
+        yield f"{counted(still, 'queue')} {verb(still, 'stay')} as {'they are' if still > 1 else 'it is'}"
 
 
 def _starts(found: Simulation) -> list[str]:
