@@ -51,8 +51,8 @@ from stromboli.kube.stores import Key
 log = logging.getLogger(__name__)
 
 NAME = "job-controller"
-MOST_PASSES = 8
-"""Passes over a job one after the other while each leads to another phase. No way through the phases is longer."""
+LONGEST_STRETCH = 10.0
+"""Seconds after which passes that lead from phase to phase are interrupted, so that others get their turn."""
 SYNC_TIMEOUT = 600.0
 """Seconds to wait for the first listings; longer means that a CRD is missing or the server is gone."""
 
@@ -140,7 +140,8 @@ class JobController:
 
         A new phase may ask for more at once: what the watch will show of it is what has just been written.
         """
-        for _ in range(MOST_PASSES):
+        end = self._clock.monotonic() + LONGEST_STRETCH
+        while True:
             cached = self._jobs.store.get(key)
             if cached is None:
                 self._inbox.forget(key)  # pods that go after their job are evicted from nothing
@@ -148,7 +149,8 @@ class JobController:
             result, moved = await self._pass(key, self._ledger.freshest(cached))
             if not moved:
                 return result
-        return Result(requeue_after=0.0)
+            if self._clock.monotonic() >= end:
+                return Result(requeue_after=0.0)
 
     async def _pass(self, key: Key, raw: JsonObject) -> tuple[Result | None, bool]:
         """One pass; the second answer is whether the job has entered a phase that nobody has acted upon yet."""
@@ -160,7 +162,7 @@ class JobController:
             done = await self._executor.perform(raw, job, operations_for(view, decision, self._clock.time()))
         except Exception as error:
             self._remember(key, view, decision)
-            return await self._failed(key, raw, job, decision or Decision(), error), False
+            return await self._failed(key, raw, decision or Decision(), error), False
         finally:
             self._doubts.begin(key, job.uid)
         self._failures.pop(job.uid, None)
@@ -210,7 +212,7 @@ class JobController:
 
     # -- failures ----------------------------------------------------------------------------------------------------
 
-    async def _failed(self, key: Key, raw: JsonObject, job: Job, decision: Decision, error: Exception) -> Result | None:
+    async def _failed(self, key: Key, raw: JsonObject, decision: Decision, error: Exception) -> Result | None:
         self._tell(raw, error)
         job = self._reader.read(self._ledger.freshest(raw))  # the pass may have come as far as to write a status
         if isinstance(error, CreationFailed):

@@ -47,8 +47,8 @@ OPENING_PATIENCE = 180.0
 """Seconds for which a queue that is to open waits for its parent to open: about as long as retries would last."""
 LONGEST_COUNTING_DELAY = 1.0
 """Seconds until the PodGroups of a queue are counted, at most, once one of them has changed."""
-COUNTING_DELAY_OF_A_GROUP = 0.0001
-"""What each PodGroup of the queue adds to that delay: a hundred times and more what it adds to the counting."""
+COUNTING_DELAY_OF_A_GROUP = 0.0005
+"""What each PodGroup of the queue adds to that delay: some hundred times what it adds to the counting."""
 SOON_COUNTED = 100
 """PodGroups that are counted without delay."""
 BY_QUEUE = "group-queue"
