@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from stromboli.api import kinds
+from stromboli.api.kinds import Kind
 from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.doubts import Doubts
 from stromboli.controllers.job.ledger import LONGEST_LAG, Created, Ledger
+from stromboli.kube import json
 from stromboli.kube.controlling import Outcome
+from stromboli.kube.json import JsonObject
 from stromboli.kube.queues import WorkQueue
 from stromboli.kube.stores import Key
 from stromboli.testing.apiserver import FakeApiServer
@@ -150,6 +154,62 @@ async def test_a_group_that_came_and_went_unseen_is_made_again_when_the_belief_i
                 first = scene.group()["metadata"]
                 server.remove(kinds.POD_GROUPS, first["name"], "default")
                 await scene.until(lambda: scene.group()["metadata"]["uid"] != first["uid"], "another group")
+        finally:
+            await scene.stop()
+
+
+async def test_a_group_that_shows_as_its_job_wanted_it_before_is_brought_up_to_date() -> None:
+    async with stage() as scene:
+        held = await watched_late(scene)
+        scene.submit(job().task("worker", 4))
+        await scene.until(lambda: scene.group())
+        await resized(scene, 2)
+        held.release()
+        await scene.until(lambda: scene.group()["spec"]["minMember"] == 2, "the group to follow its job")
+
+
+def told_before_the_answer(scene: Stage, informers: SharedInformers) -> None:
+    """The watch shows a PodGroup before whoever created it hears that it is there."""
+    create, groups = scene.client.create, informers.pod_groups.store
+
+    async def created(kind: Kind, obj: JsonObject, *args: Any, **options: Any) -> JsonObject:
+        made = await create(kind, obj, *args, **options)
+        if kind == kinds.POD_GROUPS:
+            await scene.until(lambda: groups.get(json.key_of(made)), "the watch to show the group")
+        return made
+
+    scene.client.create = created  # type: ignore[method-assign]
+
+
+def told_never(scene: Stage, informers: SharedInformers) -> None:
+    """The watch loses the PodGroup."""
+    scene.server.faults.lose_event(kind=kinds.POD_GROUPS)
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["goes on", "is stopped"])
+@pytest.mark.parametrize("told", [told_before_the_answer, told_never])
+async def test_the_end_of_the_belief_in_a_group_is_looked_at_once(
+    told: Callable[[Stage, SharedInformers], None], *, stopped: bool
+) -> None:
+    clock, passes = FakeClock(), Passes()
+    async with FakeApiServer(bookmark_interval=60.0) as server, await server.client() as client:
+        scene = Stage(server, client, clock)
+
+        def make(informers: SharedInformers) -> JobController:
+            told(scene, informers)
+            return JobController(client, informers, scene.events, scene.numbers, clock=clock, observer=passes)
+
+        try:
+            await scene.run(make)
+            scene.submit(job().task("worker", 1))
+            await scene.until(lambda: scene.group())
+            async with time_goes_on(clock, step=1.0):
+                if stopped:
+                    scene.command("AbortJob")
+                    await scene.until(lambda: scene.phase() == "Aborted")
+                begun, before = clock.monotonic(), len(passes.outcomes)
+                await scene.until(lambda: clock.monotonic() > begun + 2.0 * LONGEST_LAG)
+            assert len(passes.outcomes) - before <= 6
         finally:
             await scene.stop()
 

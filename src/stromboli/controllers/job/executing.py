@@ -300,13 +300,13 @@ class _Pass:
     # -- gang and pods -----------------------------------------------------------------------------------------------
 
     async def _create_group(self, manifest: JsonObject) -> None:
-        self._memory.wants_group = True
         if self._memory.awaits_group(self._clock.monotonic()):
+            self._memory.wants_group = self._memory.group_spec == manifest["spec"]
             return
+        self._memory.wants_group = True
         try:
             created = await self._client.create(kinds.POD_GROUPS, manifest)
-            self._memory.created_group = json.uid_of(created)
-            self._memory.group_awaited_until = self._clock.monotonic() + LONGEST_LAG
+            self._memory.made_group({**created, "spec": manifest["spec"]}, self._clock.monotonic() + LONGEST_LAG)
         except AlreadyExists:
             present = await self._client.get(kinds.POD_GROUPS, manifest["metadata"]["name"], self._namespace)
             if json.uid_of(present) in self._memory.removed_groups:

@@ -46,8 +46,12 @@ class JobLedger:
     """UID of the PodGroup that was created last."""
     group_awaited_until: float | None = None
     """Until when (steady time) that group is believed in without the cache showing it; None: the cache has shown it."""
+    shown_group: str = ""
+    """UID of the PodGroup that the cache has shown last; a watch may be faster than an answer."""
+    group_spec: JsonObject | None = None
+    """What the group that is awaited was created with."""
     wants_group: bool = False
-    """Whether the last pass would have created the PodGroup, had it not been there or on its way already."""
+    """Whether the last pass would have created that very PodGroup, had it not been there or on its way already."""
     removed_groups: set[str] = field(default_factory=set)
     """UIDs of PodGroups that were deleted."""
     pods: int = 0
@@ -69,6 +73,22 @@ class JobLedger:
         if self.group_awaited_until is not None:
             ends.append(self.group_awaited_until)
         return min(ends, default=None)
+
+    def made_group(self, group: JsonObject, until: float) -> None:
+        """A PodGroup was created, to be believed in for so long."""
+        self.created_group = json.uid_of(group)
+        if self.created_group != self.shown_group:
+            self.group_awaited_until, self.group_spec = until, group["spec"]
+
+    def await_group_no_longer(self) -> None:
+        """The cache has shown the group or its end, or it is believed in no more."""
+        self.group_awaited_until = self.group_spec = None
+
+    def doubt(self, moment: float) -> None:
+        """Believe no longer in what should have been shown by now."""
+        self.created = {name: one for name, one in self.created.items() if one.until > moment}
+        if self.group_awaited_until is not None and self.group_awaited_until <= moment:
+            self.await_group_no_longer()
 
     def wrote(self, job: JsonObject) -> None:
         """An own write returned this; the watch may have been faster."""

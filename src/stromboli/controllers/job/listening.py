@@ -131,8 +131,10 @@ class Listener:
         if owner is None:
             return
         memory = self._ledger.known(owner.uid)
+        if memory is not None:
+            memory.shown_group = group.uid
         if memory is not None and memory.created_group == group.uid:
-            memory.group_awaited_until = None
+            memory.await_group_no_longer()
             if memory.wants_group and not podgroups.admitted(group):
                 return
         self._queue.add((group.namespace, owner.name))
@@ -155,7 +157,7 @@ class Listener:
         if memory is not None:
             memory.removed_groups.discard(group.uid)
             if memory.created_group == group.uid:
-                memory.group_awaited_until = None
+                memory.await_group_no_longer()
         if not expected or self._queue.failures(key):  # the next group may have waited for the name of this one
             self._queue.add(key)
 

@@ -55,7 +55,7 @@ class Observer:
             for member in map(member_of, self._pods.by_index(BY_JOB, job.uid))
             if member is not None
         }
-        memory.created = {name: one for name, one in memory.created.items() if one.until > moment}
+        memory.doubt(moment)
         for created in memory.created.values():
             if created.member.uid not in memory.removed:
                 found.setdefault(created.member.uid, created.member)
