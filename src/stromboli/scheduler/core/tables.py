@@ -51,7 +51,7 @@ class NodeTable:
         self.looks = 0
         """Moves when rows come or go, and when labels, taints, images or the cordon of a node change."""
         self._seen = 0
-        self._state: Floats = np.zeros((64, len(Kind), width))
+        self._state: Floats = _slab(64, width)
         self._live: Bools = np.zeros(64, dtype=bool)
 
     @property
@@ -163,12 +163,15 @@ class NodeTable:
             self._live[first:last] = False
 
     def _grow(self) -> None:
-        self._state = np.concatenate([self._state, np.zeros_like(self._state)])
+        grown = _slab(2 * len(self._state), self._state.shape[2])
+        grown[: len(self._state)] = self._state
+        self._state = grown
         self._live = np.concatenate([self._live, np.zeros_like(self._live)])
 
     def widen(self, width: int) -> None:
         """Makes room for more resource columns."""
-        self._state = widened(self._state, width)
+        state, self._state = self._state, _slab(len(self._state), width)
+        self._state[..., : state.shape[2]] = state
 
     def clear_columns(self, columns: Sequence[int]) -> None:
         """Nothing is listed, used or asked for in these columns any more."""
@@ -187,6 +190,15 @@ class NodeTable:
         self.generation += 1
         self.looks += 1
         return renumbered
+
+
+def _slab(rows: int, width: int) -> Floats:
+    """Zeros for so many rows, with a layer between them that is not used.
+
+    Otherwise rows would be a power of two apart, and one column of many rows would find room in few places of the
+    processor's cache.
+    """
+    return np.zeros((rows, len(Kind) + 1, width))[:, : len(Kind)]
 
 
 class JobTable:
