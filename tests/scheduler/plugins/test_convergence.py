@@ -73,6 +73,18 @@ def demands(draw: st.DrawFn) -> tuple[list[QueueBuilder], list[tuple[str, str, i
     return queues, pods, draw(st.integers(4, 12))
 
 
+def test_p68_the_share_of_a_department_is_no_right_of_one_of_its_queues_against_another() -> None:
+    departments = [queue("x").deserve(cpu=5, memory="16Gi")]
+    leaves = [queue(name).parent("x").deserve(cpu=1, memory="8Gi") for name in ("x1", "x2")]
+    mirror = cluster([*departments, *leaves], cpu=4)
+    group(mirror, "a", "x1")
+    group(mirror, "b", "x2")
+    pods = [pod("a").group("a").request(cpu=2, memory="1Gi"), pod("b").group("b").request(cpu=3, memory="1Gi")]
+    running = reclaiming(mirror, pods, option("capacity", {"ancestorReclaimLevel": 1}, hierarchy=True))
+    assert running.comes_to_rest(within=10)
+    assert sum(running.evictions) == 0
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(demands(), st.integers(0, 2))
 def test_p68_reclaim_between_queues_of_a_tree_comes_to_an_end(

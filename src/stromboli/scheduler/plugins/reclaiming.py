@@ -3,7 +3,8 @@
 One rule is added to those of the original, so that reclaiming comes to an end. Where the reclaimer's queue, and every
 ancestor through which it may reclaim, would have more of something than it deserves, the victim's queue must still be
 the better off of the two after the eviction, as measured by what each deserves. Otherwise the two would only change
-places, and soon change them back. Resources that none of them names are not looked at.
+places, and soon change them back. An ancestor of both gives neither a right against the other. Resources that none of
+them names are not looked at.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Reclaiming:
         self, left: Floats, theirs: Account, wanted: Floats, mine: Account, request: Floats
     ) -> bool:
         """Whether the taker would have too much of something that changes hands, and more than the victim keeps."""
-        line = (mine, *self._near(mine))
+        line = [mine, *(above for above in self._near(mine) if above not in theirs.line)]
         greedy = (request > 0.0) & np.any([account.deserves for account in line], axis=0)
         greedy[PODS] = False
         for account in line:
