@@ -85,6 +85,19 @@ def test_p68_the_share_of_a_department_is_no_right_of_one_of_its_queues_against_
     assert sum(running.evictions) == 0
 
 
+def test_p68_a_department_that_has_enough_does_not_bring_another_below_its_share() -> None:
+    departments = [queue("x").deserve(cpu=7, memory="16Gi"), queue("y").deserve(cpu=1, memory="16Gi")]
+    leaves = [queue(name).parent(name[0]).deserve(cpu=1, memory="8Gi") for name in ("x1", "y2")]
+    mirror = cluster([*departments, *leaves], cpu=10)
+    sizes = {"a": 1, "b": 1, "c": 1, "d": 1, "e": 2, "f": 2, "g": 1}
+    for name in sizes:
+        group(mirror, name, "x1")
+    group(mirror, "large", "y2")
+    pods = [pod(name).group(name).request(cpu=cpu, memory="1Gi") for name, cpu in {**sizes, "large": 4}.items()]
+    running = reclaiming(mirror, pods, option("capacity", {"ancestorReclaimLevel": 1}, hierarchy=True))
+    assert running.comes_to_rest(within=20)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(demands(), st.integers(0, 2))
 def test_p68_reclaim_between_queues_of_a_tree_comes_to_an_end(

@@ -2,9 +2,9 @@
 
 One rule is added to those of the original, so that reclaiming comes to an end. Where the reclaimer's queue, and every
 ancestor through which it may reclaim, would have more of something than it deserves, the victim's queue must still be
-the better off of the two after the eviction, as measured by what each deserves. Otherwise the two would only change
-places, and soon change them back. An ancestor of both gives neither a right against the other. Resources that none of
-them names are not looked at.
+the better off of the two after the eviction, as measured by what each deserves, and so must its ancestors against those
+of the reclaimer. Otherwise the two would only change places, and soon change them back. An ancestor of both gives
+neither a right against the other. Resources that none of them names are not looked at.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from stromboli.scheduler.plugins.queue_hierarchy import ROOT
 
 if TYPE_CHECKING:
     from stromboli.scheduler.core.records import Task
+    from stromboli.scheduler.core.tables import Bools
     from stromboli.scheduler.core.view import View
     from stromboli.scheduler.plugins.queue_accounts import Account
 
@@ -57,13 +58,14 @@ class Reclaiming:
         held = _Held()
         for task in candidates:
             theirs = self._account(task)
-            if theirs is None or not _guaranteed(theirs, left := held.of(theirs) - task.request):
+            if theirs is None or not _guaranteed(theirs, held.of(theirs) - task.request):
                 continue
-            if mine and context.demand and self._would_change_places(left, theirs, wanted, mine, task.request):
+            if mine and context.demand and self._would_change_places(theirs, held, wanted, mine, task.request):
                 continue
             if is_immediate(task, theirs) or exceeds(held.of(theirs), theirs, task.request):
                 chosen.append(task)
-                held.subtract(theirs, task.request)
+                for account in (theirs, *self._near(theirs)):
+                    held.subtract(account, task.request)
         return chosen, Vote.PERMIT
 
     def _account(self, task: Task) -> Account | None:
@@ -78,7 +80,7 @@ class Reclaiming:
                 return False
         elif not exceeds(has, theirs, task.request):
             return False
-        if self._would_change_places(has - task.request, theirs, reclaimer.request, mine, task.request):
+        if self._would_change_places(theirs, held, reclaimer.request, mine, task.request):
             return False
         return all(
             is_immediate(task, above) or exceeds(held.of(above), above, task.request)
@@ -86,20 +88,21 @@ class Reclaiming:
         )
 
     def _would_change_places(
-        self, left: Floats, theirs: Account, wanted: Floats, mine: Account, request: Floats
+        self, theirs: Account, held: _Held, wanted: Floats, mine: Account, request: Floats
     ) -> bool:
         """Whether the taker would have too much of something that changes hands, and more than the victim keeps."""
-        line = [mine, *(above for above in self._near(mine) if above not in theirs.line)]
-        greedy = (request > 0.0) & np.any([account.deserves for account in line], axis=0)
+        takers = [mine, *(above for above in self._near(mine) if above not in theirs.line)]
+        greedy = (request > 0.0) & np.any([account.deserves for account in takers], axis=0)
         greedy[PODS] = False
-        for account in line:
+        for account in takers:
             greedy &= account.allocated + wanted > account.deserved + EPSILON
         if not greedy.any():
             return False
-        taken = mine.allocated + wanted
-        nothing_due = (theirs.deserved < EPSILON) & (mine.deserved < EPSILON)
-        worse_off = np.where(nothing_due, left < taken, _part(left, theirs) < _part(taken, mine))
-        return bool((greedy & worse_off).any())
+        losers = [theirs, *(above for above in self._near(theirs) if above not in mine.line)]
+        return any(
+            bool((greedy & _is_worse_off(held.of(loser) - request, loser, taker.allocated + wanted, taker)).any())
+            for loser, taker in zip(losers, takers, strict=False)
+        )
 
     def _near(self, account: Account) -> list[Account]:
         return [above for above in account.line[1 : 1 + self._level] if above.name != ROOT]
@@ -154,6 +157,13 @@ def exceeds(held: Floats, account: Account, request: Floats) -> bool:
 
 def _guaranteed(account: Account, left: Floats) -> bool:
     return bool((account.guaranteed < left + EPSILON).all())
+
+
+def _is_worse_off(left: Floats, loser: Account, taken: Floats, taker: Account) -> Bools:
+    """Of which resources one keeps less than another has, as measured by what each deserves."""
+    nothing_due = (loser.deserved < EPSILON) & (taker.deserved < EPSILON)
+    result: Bools = np.where(nothing_due, left < taken, _part(left, loser) < _part(taken, taker))
+    return result
 
 
 def _part(amount: Floats, account: Account) -> Floats:
