@@ -52,6 +52,7 @@ class Site:
         metrics = SchedulerMetrics(Metrics())
         environment = Environment(partition=Partition(member, MEMBERS))
         options, policies = Options(schedule_period=PERIOD), Policies(policy, REGISTRY.known)
+        policies.load()
         made = Scheduler(self.client, options, REGISTRY, policies, metrics, environment=environment)
         self.schedulers[member] = made
         self._running[member] = asyncio.create_task(made.run())
