@@ -58,14 +58,16 @@ class ByPodGroup:
         self._events = events
         self._uid_of = uid_of
         self._clock = clock
-        self._nodes: dict[str, Counter[str]] = {}
-        """By job id, how many pods were bound to which node since the group was last told."""
+        self._nodes: dict[tuple[str, str], Counter[str]] = {}
+        """By job id and UID of the PodGroup, how many pods were bound to which node since the group was last told."""
         self._some = asyncio.Event()
 
     def bound(self, bind: Bind) -> None:
         """Remember it for the next event of its PodGroup."""
-        self._nodes.setdefault(bind.task.job_id, Counter())[bind.node] += 1
-        self._some.set()
+        uid = self._uid_of(bind.task.job_id)
+        if uid is not None:
+            self._nodes.setdefault((bind.task.job_id, uid), Counter())[bind.node] += 1
+            self._some.set()
 
     async def run(self) -> None:
         """Tell PodGroups until cancelled."""
@@ -78,9 +80,8 @@ class ByPodGroup:
     def tell(self) -> None:
         """Say now what is not said yet."""
         nodes, self._nodes = self._nodes, {}
-        for job_id, counts in nodes.items():
-            uid = self._uid_of(job_id)
-            if uid is not None:
+        for (job_id, uid), counts in nodes.items():
+            if self._uid_of(job_id) == uid:  # another group of the name has had nothing of it
                 self._events.pod_group(job_id, uid, "Normal", EventReason.PODS_SCHEDULED, sentence(counts))
 
 

@@ -59,6 +59,16 @@ def test_a_group_that_is_gone_is_told_nothing() -> None:
     assert [job_id for job_id, *_ in told.groups] == ["ns/g"]
 
 
+def test_the_next_group_of_a_name_is_not_told_of_pods_of_the_one_before() -> None:
+    told, uids = Told(), ["first"]
+    placements = ByPodGroup(told, lambda _: uids[-1])
+    placements.bound(bind("a", "n1"))
+    uids.append("second")
+    placements.bound(bind("b", "n2"))
+    placements.tell()
+    assert told.groups == [("ns/g", "PodsScheduled", "1 pod assigned: 1 to n2")]
+
+
 def test_a_sentence_names_the_fullest_nodes_only() -> None:
     counts = Counter({f"n{number:02}": number for number in range(1, 13)})
     said = sentence(counts)
