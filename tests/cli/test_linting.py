@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stromboli.cli.rehearsing.entries import ARGUMENTS
 from stromboli.cli.rehearsing.linting import Lint, lint
 from stromboli.cli.rehearsing.policies import PLUGINS
 from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core.cycle import Cycle
 from stromboli.scheduler.core.mirror import Mirror
 from stromboli.scheduler.core.policy import Policy
+from stromboli.scheduler.plugins.entries import ARGUMENTS
 from stromboli.testing.apiserver import FakeApiServer
 from tests.cli.driving import drive
 

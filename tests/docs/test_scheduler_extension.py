@@ -67,3 +67,43 @@ def test_the_policy_is_accepted_with_the_package_and_refused_without(installed: 
     without = call(dict(os.environ), *check)
     assert without.returncode == 1
     assert "headcount" in without.stderr
+
+
+SNAPSHOT = """
+import sys
+from stromboli.cli.rehearsing.snapshots import Snapshot
+from stromboli.testing.builders import node, pod_group, queue
+
+objects = (node("n").offer(cpu=4).build(), queue("default").build(), pod_group("huge").reserve(cpu=99).build())
+sys.stdout.buffer.write(Snapshot(0.0, objects).encode())
+"""
+VCCTL = ["-c", "import sys; from stromboli.cli.vcctl import main; sys.exit(main())"]
+
+
+def test_the_command_line_knows_what_the_scheduler_knows(installed: dict[str, str], tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(call(installed, "-c", SNAPSHOT).stdout)
+    simulating = [*VCCTL, "simulate", str(snapshot), "--policy", "policy.yaml"]
+    for command in ([*VCCTL, "policy", "lint", "policy.yaml"], simulating):
+        done = call(installed, *command)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Problems" not in done.stdout
+        without = call(dict(os.environ), *command)
+        assert without.returncode == 255
+        assert "failed to find Action  headcount" in without.stdout + without.stderr
+
+
+def test_a_package_that_cannot_be_loaded_stops_the_scheduler_and_not_the_command_line(
+    installed: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "stromboli_example-0.1.0.dist-info" / "entry_points.txt").write_text(
+        "[stromboli.scheduler.actions]\nheadcount = stromboli_example.headcount:__doc__\n"
+        "[stromboli.scheduler.plugins]\nspare-gpu = stromboli_example.nowhere:SpareGpu\n"
+    )
+    scheduler = call(installed, "-m", "stromboli.scheduler", "--check-config=policy.yaml")
+    assert scheduler.returncode == 1
+    assert "spare-gpu (stromboli_example.nowhere:SpareGpu) cannot be loaded" in scheduler.stderr
+    lint = call(installed, *VCCTL, "policy", "lint", "policy.yaml")
+    assert lint.returncode == 255
+    assert "failed to find Action  headcount" in lint.stdout
+    assert "plugin 'spare-gpu' is not known" in lint.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,13 @@ from stromboli.process.running import StartupError
 from stromboli.process.serving import endpoints
 from stromboli.scheduler import dumping, registering
 from stromboli.scheduler.core import policy_file, policy_warnings
-from stromboli.scheduler.core.policy import PolicyError
+from stromboli.scheduler.core.plugin import Plugin
+from stromboli.scheduler.core.policy import Policy, PolicyError
 from stromboli.scheduler.debugging import LogLevelSocket, stack_routes
 from stromboli.scheduler.explaining import Explanations
 from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.options import PROGRAM, Environment, Options
+from stromboli.scheduler.plugins import arguments, entries
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.running import CycleFailed, Scheduler
 from stromboli.scheduler.snapshotting import Snapshots
@@ -52,7 +55,7 @@ async def serve(options: Options) -> None:
         options.scheduler_conf,
         registry.known,
         strict=options.disable_default_scheduler_config,
-        warnings=partial(policy_warnings.warnings, plugins=registry.plugins),
+        warnings=partial(_warnings, plugins=registry.plugins),
     )
     policies.load()
     process = Process(options, registry, policies, Environment.read())
@@ -82,11 +85,17 @@ def check_config(options: Options) -> None:
         raise StartupError(f"{path}: cannot be read: {error.strerror or error}") from error
     except PolicyError as error:
         raise StartupError(f"{path}: {error}") from error
-    print(policy_file.render(loaded.policy), end="")
-    for warning in policy_warnings.warnings(loaded.policy, registry.plugins):
+    for warning in _warnings(loaded.policy, registry.plugins):
         print(f"{path}: warning: {warning}", file=sys.stderr)
     if loaded.problems:
         raise StartupError("; ".join(f"{path}: {problem}" for problem in loaded.problems))
+    print(policy_file.render(loaded.policy), end="")
+
+
+def _warnings(policy: Policy, plugins: Mapping[str, type[Plugin]]) -> list[str]:
+    """What of a usable policy surprises: arguments that nobody reads, and what does not do what its writer expects."""
+    unread = [*arguments.unknown(policy, plugins), *entries.complaints(policy)]
+    return unread + policy_warnings.warnings(policy, plugins)
 
 
 async def _connect(options: Options) -> Client:

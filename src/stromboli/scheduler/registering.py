@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import NoReturn, TypeVar, cast
 
 import pydantic
 
@@ -30,6 +30,7 @@ from stromboli.scheduler.holding import BindBackoff
 
 PLUGIN_GROUP = "stromboli.scheduler.plugins"
 ACTION_GROUP = "stromboli.scheduler.actions"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +41,49 @@ class Registry:
     plugins: Mapping[str, type[Plugin]]
 
     @property
+    def offered(self) -> dict[str, type[Plugin]]:
+        """The plugins for policy files: all but the scheduler's own."""
+        return {name: plugin for name, plugin in self.plugins.items() if plugin is not BindBackoff}
+
+    @property
     def known(self) -> Known:
-        """The names, with what checks arguments; the scheduler's own plugin is not for policy files."""
-        plugins = {name: argument_check(plugin) for name, plugin in self.plugins.items() if plugin is not BindBackoff}
+        """The names for policy files, with what checks arguments."""
+        plugins = {name: argument_check(plugin) for name, plugin in self.offered.items()}
         entries = {name for plugin in self.plugins.values() for name in plugin.configuration_entries}
         return Known(actions=dict.fromkeys(self.actions), plugins=plugins, entries=entries)
 
 
-def load(plugins_dir: str = "") -> Registry:
-    """The registry of this process.
+def _refuse(error: StartupError) -> NoReturn:
+    raise error
+
+
+def load(plugins_dir: str = "", broken: Callable[[StartupError], None] = _refuse) -> Registry:
+    """The registry of this process; ``broken`` is told of what a package offers that is left out, if it may be.
 
     Raises:
-        StartupError: naming the plugin that cannot be loaded, and why.
+        StartupError: naming the action or plugin that cannot be loaded, and why.
     """
     plugins: dict[str, type[Plugin]] = {BindBackoff.name: BindBackoff}
     plugins |= in_tree_plugins.built_in().factories
     actions: dict[str, Action] = dict(in_tree_actions.ACTIONS)
-    for entry in entry_points(group=PLUGIN_GROUP):
-        plugins[entry.name] = _plugin_of(entry)
-    for entry in entry_points(group=ACTION_GROUP):
-        actions[entry.name] = _loaded(entry)  # type: ignore[assignment]  # what the package promises by the group
+    plugins |= _installed(PLUGIN_GROUP, _plugin_of, broken)
+    actions |= _installed(ACTION_GROUP, _action_of, broken)
     if plugins_dir:
         plugins |= from_directory(Path(plugins_dir))
     return Registry(actions, plugins)
+
+
+def _installed(
+    group: str, read: Callable[[EntryPoint], Found], broken: Callable[[StartupError], None]
+) -> dict[str, Found]:
+    """What installed packages offer under a group, by name."""
+    found = {}
+    for entry in entry_points(group=group):
+        try:
+            found[entry.name] = read(entry)
+        except StartupError as error:
+            broken(error)
+    return found
 
 
 def from_directory(directory: Path) -> dict[str, type[Plugin]]:
@@ -90,6 +111,13 @@ def _complaints(model: type[pydantic.BaseModel], arguments: Arguments) -> list[s
 
 def _plugin_of(entry: EntryPoint) -> type[Plugin]:
     return _checked(_loaded(entry), f"plugin {entry.name} ({entry.value})")
+
+
+def _action_of(entry: EntryPoint) -> Action:
+    found = _loaded(entry)
+    if not callable(found):
+        raise StartupError(f"action {entry.name} ({entry.value}) is not a function of a cycle and its arguments")
+    return cast(Action, found)
 
 
 def _loaded(entry: EntryPoint) -> object:

@@ -143,6 +143,26 @@ async def test_check_config_warns_of_plugins_that_are_not_heard(
     assert printed.err.startswith(f"{tmp_path / 'p.yaml'}: warning: reclaim: proportion in a later tier is asked")
 
 
+MISTYPED = (
+    "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.wieght: 3\n"
+    "  - name: gang\n    arguments:\n      weight: 3\n"
+    "configurations:\n- name: enqueue\n  arguments:\n    weight: 1\n"
+)
+
+
+async def test_check_config_warns_of_arguments_in_the_words_of_lint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.yaml"
+    await processing.serve(options_for(path, MISTYPED))
+    assert capsys.readouterr() == (
+        MISTYPED,
+        f"{path}: warning: binpack: argument 'binpack.wieght' is not known; did you mean 'binpack.weight'?\n"
+        f"{path}: warning: gang: argument 'weight' has no effect: the plugin takes none\n"
+        f"{path}: warning: configurations: enqueue: argument 'weight' is not known; it takes none\n",
+    )
+
+
 @pytest.mark.parametrize("content", [AGREEING, BEHIND + "tiersAgreeOnVictims: true\n"], ids=["one tier", "two tiers"])
 async def test_check_config_shows_that_tiers_agree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
@@ -161,12 +181,13 @@ UNUSABLE = {
 
 @pytest.mark.parametrize(("content", "want"), UNUSABLE.values(), ids=UNUSABLE.keys())
 async def test_check_config_refuses_what_would_not_do_what_it_says(
-    tmp_path: Path, content: str | None, want: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, want: str
 ) -> None:
     with pytest.raises(StartupError) as refused:
         await processing.serve(options_for(tmp_path / "p.yaml", content))
     assert "p.yaml" in str(refused.value)
     assert want in str(refused.value)
+    assert capsys.readouterr().out == ""
 
 
 async def test_unusable_kubeconfig_is_one_line(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ import msgspec
 
 from stromboli.api import core, names
 from stromboli.cli.rehearsing import claims
-from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
+from stromboli.cli.rehearsing.policies import ACTIONS, PLUGINS, Plugins
 from stromboli.cli.rehearsing.snapshots import Snapshot
-from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import Floats
 from stromboli.scheduler.core.cycle import Cycle, Setting, run

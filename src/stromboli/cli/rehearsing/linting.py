@@ -6,7 +6,6 @@ will hear.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -15,10 +14,8 @@ from enum import StrEnum
 import pydantic
 
 from stromboli.cli.commanding.errors import CommandError
-from stromboli.cli.rehearsing import entries
-from stromboli.cli.rehearsing.policies import PLUGINS, Plugins, known
+from stromboli.cli.rehearsing.policies import ACTIONS, PLUGINS, Plugins, known
 from stromboli.kube.json import JsonObject
-from stromboli.scheduler.actions import ACTIONS
 from stromboli.scheduler.core import policy_file, policy_warnings
 from stromboli.scheduler.core.combining import EVICTABLE_POINTS, Combination, Member
 from stromboli.scheduler.core.cycle import Cycle
@@ -27,14 +24,13 @@ from stromboli.scheduler.core.plugin import Hooks, Plugin
 from stromboli.scheduler.core.policy import TIERS_AGREE, Arguments, PluginOption, Policy, PolicyError, Switches
 from stromboli.scheduler.core.policy_file import Known
 from stromboli.scheduler.core.view import View
-from stromboli.scheduler.plugins import built_in
+from stromboli.scheduler.plugins import arguments, entries
 
 VICTIM_HOOKS = {
     **{action: (point, EVICTABLE_POINTS[point] or "") for action, point in policy_warnings.POINTS_ASKED.items()},
     "shuffle": ("victim_tasks", "victim"),
 }
 """Evicting action to the hook that it asks, and the switch that silences the hook; empty when nothing does."""
-IN_TREE = frozenset(built_in().factories.values())
 _SWITCHES = frozenset(field.name for field in fields(Switches))
 _RENAMED = {
     "filters": "predicate",
@@ -101,7 +97,7 @@ def lint(content: str, plugins: Plugins = PLUGINS) -> Lint:
         return Lint(None, tuple(Finding(Severity.ERROR, text) for text in _all_problems(content, names, str(error))))
     policy = loaded.policy
     findings = [Finding(Severity.ERROR, problem) for problem in loaded.problems]
-    findings.extend(_unknown_arguments(policy, plugins))
+    findings.extend(Finding(Severity.WARNING, text) for text in arguments.unknown(policy, plugins))
     findings.extend(Finding(Severity.WARNING, text) for text in entries.complaints(policy))
     tiers = _open(policy, plugins)
     for rule in RULES:
@@ -132,39 +128,20 @@ def purpose(thing: object) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _model(plugin: type[Plugin] | None) -> type[pydantic.BaseModel] | None:
-    found = getattr(plugin, "arguments_model", None)
-    return found if isinstance(found, type) and issubclass(found, pydantic.BaseModel) else None
-
-
 def _check(plugin: type[Plugin]) -> policy_file.ArgumentCheck | None:
-    model = _model(plugin)
+    model = arguments.model_of(plugin)
     if model is None:
         return None
 
-    def complaints(arguments: Arguments) -> Iterator[str]:
+    def complaints(given: Arguments) -> Iterator[str]:
         try:
-            model.model_validate(dict(arguments))
+            model.model_validate(dict(given))
         except pydantic.ValidationError as error:
             by_key = {str(item["loc"][0]): item for item in reversed(error.errors())}
             for key, item in by_key.items():
                 yield f"{key}: {item['msg']}, got {item['input']!r}"
 
     return complaints
-
-
-def _unknown_arguments(policy: Policy, plugins: Mapping[str, type[Plugin]]) -> Iterator[Finding]:
-    for option in (option for tier in policy.tiers for option in tier):
-        plugin = plugins.get(option.name)
-        model = _model(plugin)
-        valid = [field.alias or name for name, field in model.model_fields.items()] if model else []
-        for key in option.arguments:
-            near = difflib.get_close_matches(key, valid, n=1)
-            if key not in valid and near:
-                text = f"{option.name}: argument {key!r} is not known; did you mean {near[0]!r}?"
-                yield Finding(Severity.WARNING, text)
-            elif not valid and plugin in IN_TREE:  # others may read what they do not declare
-                yield Finding(Severity.WARNING, f"{option.name}: argument {key!r} has no effect: the plugin takes none")
 
 
 Tiers = Sequence[Sequence[Member]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import yaml
@@ -14,35 +13,23 @@ from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.files import text_of
 from stromboli.kube.errors import ApiError
-from stromboli.scheduler.actions import ACTIONS
+from stromboli.process.running import StartupError
+from stromboli.scheduler import registering
+from stromboli.scheduler.core.acting import Action
 from stromboli.scheduler.core.plugin import Plugin
 from stromboli.scheduler.core.policy import DEFAULT_POLICY, Policy, PolicyError
 from stromboli.scheduler.core.policy_file import LARGEST, LOADER, ArgumentCheck, Known, parse
-from stromboli.scheduler.plugins import built_in
 
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
 """Where the chart keeps the policy file (spec 08 section 6), when it is installed under its usual name."""
 CONF = ".conf"
 """How the ConfigMap's key that has the policy ends."""
 BUILT_IN = "the built-in policy"
-PLUGIN_GROUP = "stromboli.scheduler.plugins"
-"""Entry-point group under which installed packages offer plugins, to the scheduler and to us."""
-
-
-def _plugins() -> dict[str, type[Plugin]]:
-    """The plugins of the tree and of installed packages; one that cannot be loaded counts as not known."""
-    found = dict(built_in().factories)
-    for entry in entry_points(group=PLUGIN_GROUP):
-        try:
-            plugin = entry.load()
-        except Exception:  # somebody else's package must not keep ours from working
-            continue
-        if isinstance(plugin, type) and issubclass(plugin, Plugin):
-            found[entry.name] = plugin
-    return found
-
-
-PLUGINS = _plugins()
+_REGISTRY = registering.load(broken=lambda _error: None)  # somebody else's package must not keep ours from working
+ACTIONS: Mapping[str, Action] = _REGISTRY.actions
+"""The actions of the tree and of installed packages; one that cannot be loaded counts as not known."""
+PLUGINS: Mapping[str, type[Plugin]] = _REGISTRY.offered
+"""The plugins likewise."""
 Plugins = Mapping[str, type[Plugin]]
 
 
@@ -62,11 +49,8 @@ def of_directory(directory: str) -> dict[str, type[Plugin]]:
     """The plugins of every scheduler and those it finds with this ``--plugins-dir``. Raises CommandError."""
     if not directory:
         return dict(PLUGINS)
-    from stromboli.process.running import StartupError
-    from stromboli.scheduler.registering import from_directory
-
     try:
-        return {**PLUGINS, **from_directory(Path(directory))}
+        return {**PLUGINS, **registering.from_directory(Path(directory))}
     except StartupError as error:
         raise CommandError(str(error)) from error
 

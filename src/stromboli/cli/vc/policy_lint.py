@@ -35,7 +35,7 @@ def lint_policy(invocation: Invocation) -> None:
 
 def _lines(found: Lint) -> Iterator[str]:
     from stromboli.cli.rehearsing.linting import purpose
-    from stromboli.scheduler.actions import ACTIONS
+    from stromboli.cli.rehearsing.policies import ACTIONS
     from stromboli.scheduler.core.policy import TIERS_AGREE
 
     if found.policy is not None:
