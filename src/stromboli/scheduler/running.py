@@ -197,8 +197,10 @@ class Scheduler:
         for uid in gone:
             self.mirror.bind_failed(uid)
         for job_id in {bind.task.job_id for bind in taken}:
-            writes.pop(job_id, None)
+            unsaid = writes.pop(job_id, JobWrites())
             self._unwritten(POD_GROUPS, *job_id.split("/", 1))
+            for pod in unsaid.pods.values():  # the mirror takes it for said; the server knows better
+                self._resync.enqueue(pod.task, undo=False)
         for update in result.queues:
             self._unwritten(QUEUES, "", update.name)
         result.queues = []

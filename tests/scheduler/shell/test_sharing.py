@@ -23,6 +23,7 @@ from stromboli.scheduler.metrics import SchedulerMetrics
 from stromboli.scheduler.options import Environment, Options, Partition
 from stromboli.scheduler.policies import Policies
 from stromboli.scheduler.running import Scheduler
+from stromboli.scheduler.writing import JobWrites
 from stromboli.telemetry.metrics import Metrics
 from stromboli.testing.builders import PodBuilder, PodGroupBuilder, node, pod, pod_group, queue
 from stromboli.testing.waiting import eventually
@@ -253,14 +254,58 @@ class Overtaken(Scheduler):
         return result
 
 
-async def test_room_that_another_has_taken_meanwhile_is_not_given_out_again(stage: Stage) -> None:
+def owned(builder: PodBuilder | PodGroupBuilder, owner: str) -> core.Object:
+    """Made by a job of that name, by which it is somebody's business."""
+    built = builder.build()
+    references = (core.OwnerReference(name=owner),)
+    meta = msgspec.structs.replace(built.metadata, owner_references=references)
+    return msgspec.structs.replace(built, metadata=meta)
+
+
+class Briefly(Overtaken):
+    """The room that others have taken is there again at once."""
+
+    leave: Callable[[], None]
+    cycles_since = 0
+
+    def _take_back(self, result: CycleResult, writes: dict[str, JobWrites]) -> None:
+        super()._take_back(result, writes)
+        if self.overtaken and not self.cycles_since:
+            self.leave()
+        self.cycles_since += bool(self.overtaken)
+
+
+async def test_a_pod_is_told_why_it_waits_although_the_binds_of_its_group_were_taken_back(stage: Stage) -> None:
     mine, theirs = (name_of(member, "job") for member in MEMBERS)
 
-    def owned(builder: PodBuilder | PodGroupBuilder, owner: str) -> core.Object:
-        built = builder.build()
-        references = (core.OwnerReference(name=owner),)
-        meta = msgspec.structs.replace(built.metadata, owner_references=references)
-        return msgspec.structs.replace(built, metadata=meta)
+    def put(kind: kinds.Kind, obj: core.Object) -> None:
+        stage.server.put(kind, dict(core.to_builtins(obj, kind)))
+
+    stage.put(queue("team").cap(cpu=3), node(name_of("s-0", "node")).offer(cpu=10, memory="10Gi", pods=50))
+    put(kinds.POD_GROUPS, owned(pod_group("far").queue("team").phase("Running"), theirs))
+    put(kinds.POD_GROUPS, owned(pod_group("near").queue("team").members(2).phase("Inqueue"), mine))
+    for number in range(2):
+        put(kinds.PODS, owned(pod(f"near-{number}").group("near").request(cpu=1), mine))
+    put(kinds.PODS, owned(pod("near-nowhere").group("near").request(memory="1Ti"), mine))
+    far = owned(pod("far-0").group("far").request(cpu=2).on(name_of("s-1", "node")), theirs)
+    scheduler = Briefly(
+        stage.client,
+        stage.options,
+        REGISTRY,
+        stage.policies,
+        stage.metrics,
+        environment=Environment(partition=Partition("s-0", MEMBERS)),
+    )
+    scheduler.overtake = lambda: put(kinds.PODS, far)
+    scheduler.leave = lambda: stage.server.remove(kinds.PODS, "far-0", "ns")
+    await stage.run(scheduler)
+    await stage.until(lambda: stage.bound("near") == 2, "room again")
+    assert scheduler.overtaken == 2
+    await stage.until(lambda: stage.condition("near-nowhere"), "what the third pod is told")
+
+
+async def test_room_that_another_has_taken_meanwhile_is_not_given_out_again(stage: Stage) -> None:
+    mine, theirs = (name_of(member, "job") for member in MEMBERS)
 
     def put(kind: kinds.Kind, obj: core.Object) -> None:
         stage.server.put(kind, dict(core.to_builtins(obj, kind)))
