@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
-from e2e.cluster import Cluster, eventually
+from e2e.cluster import Cluster, eventually, vcjob
 from stromboli.api.kinds import JOBS
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "demo"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples" / "demo"
+GUIDE = ROOT / "docs" / "guide" / "admission.md"
+CURL = shutil.which("curl")
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
 
@@ -120,3 +125,28 @@ async def test_text_that_is_no_yaml_is_refused_with_exit_code_one(kubectl: Kubec
     code, _, err = await kubectl.run("create", "-f", "-", stdin="{{ not yaml")
     assert code == 1
     assert "error" in err
+
+
+@pytest.mark.skipif(CURL is None, reason="curl is not on PATH")
+async def test_the_causes_of_a_refusal_are_read_as_the_guide_says(
+    kubeconfig: Path, cluster: Cluster, tmp_path: Path
+) -> None:
+    [asking] = re.findall(r"^\$ (curl (?:.*\\\n)*.*)$", GUIDE.read_text(), re.MULTILINE)
+    job = vcjob("train", queue="nowhere")
+    job["spec"]["volumes"] = [{"mountPath": "/data"}]
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    assert KUBECTL is not None
+    proxy = await asyncio.create_subprocess_exec(
+        KUBECTL, f"--kubeconfig={kubeconfig}", "proxy", "--port=0", stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert proxy.stdout is not None
+        address = (await asyncio.wait_for(proxy.stdout.readline(), 60)).decode().split()[-1]
+        asking = asking.replace("127.0.0.1:8001", address).replace("/default/", f"/{cluster.namespace}/")
+        asked = await asyncio.create_subprocess_shell(asking, cwd=tmp_path, stdout=asyncio.subprocess.PIPE)
+        answer, _ = await asyncio.wait_for(asked.communicate(), 60)
+    finally:
+        proxy.terminate()
+        await proxy.wait()
+    fields = [cause["field"] for cause in json.loads(answer)["details"]["causes"]]
+    assert fields == ["spec.volumes[0]", "spec.queue"]

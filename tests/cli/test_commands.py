@@ -80,6 +80,12 @@ def test_lines_that_make_no_sense_are_refused(name: str) -> None:
     assert str(raised.value) == want
 
 
+def test_vsub_says_where_the_words_of_a_command_belong() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(trees.VSUB, ["-n", "train", "--", "sleep", "100"])
+    assert str(raised.value) == 'unexpected argument "sleep"; the command to run is the one word after -c, --command'
+
+
 def test_flags_may_stand_before_the_sub_command() -> None:
     chosen = choose(trees.vcctl(), ["-v", "3", "job", "--namespace=x", "list"])
     assert [command.name for command in chosen.path] == ["vcctl", "job", "list"]

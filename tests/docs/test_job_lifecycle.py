@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from stromboli.api.batch import Job
-from stromboli.api.phases import USER_JOB_EVENTS, JobAction, JobEvent, JobPhase
+from stromboli.api.phases import USER_JOB_EVENTS, JobAction, JobPhase
 from stromboli.controllers.job import documenting, podgroups, policies
 from stromboli.controllers.job.documenting import COLUMNS, REASONS, outcomes
 from stromboli.controllers.job.phases import TABLE, Rule
@@ -64,7 +64,7 @@ def test_every_phase_but_the_first_is_led_to() -> None:
 
 def test_every_event_that_users_may_name_is_explained() -> None:
     explained = set(re.findall(r"^\| `([A-Za-z*]+)` \| ", PAGE.read_text(), flags=re.MULTILINE))
-    assert USER_JOB_EVENTS - {JobEvent.JOB_UPDATED} <= explained
+    assert explained >= USER_JOB_EVENTS
 
 
 def admitted(obj: dict[str, Any]) -> dict[str, Any]:

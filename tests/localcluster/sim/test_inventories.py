@@ -73,6 +73,24 @@ unschedulable: true
     assert nodes[3]["spec"] == {"unschedulable": True}
 
 
+def test_full_nodes_are_labelled_with_their_name_unless_they_say_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.yaml"
+    path.write_text(
+        """
+- {kind: Node, metadata: {name: bare}}
+- {kind: Node, metadata: {name: zoned, labels: {zone: a}}}
+- {kind: Node, metadata: {name: renamed, labels: {kubernetes.io/hostname: other}}}
+- {kind: Node, metadata: {name: odd, labels: [zone]}}
+"""
+    )
+    assert [node["metadata"]["labels"] for node in load_inventory(path)] == [  # type: ignore[index]
+        {"kubernetes.io/hostname": "bare"},
+        {"kubernetes.io/hostname": "zoned", "zone": "a"},
+        {"kubernetes.io/hostname": "other"},
+        ["zone"],  # for the API server to refuse
+    ]
+
+
 BAD_FILES = {
     "not YAML": ("a: [", "not YAML"),
     "a scalar": ("- 5", "entry 0: expected a Node object or a group with count, got int"),

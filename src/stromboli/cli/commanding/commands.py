@@ -214,6 +214,12 @@ def _elsewhere(word: str, root: Command) -> str:
     return f"; did you mean {' or '.join(repr(place) for place in places)}?" if places else ""
 
 
+def _command_flag(command: Command) -> str:
+    """Where the words of ``vsub -n train -- sleep 60`` belong, for whoever knows them from ``kubectl create``."""
+    flag = next((flag for flag in command.flags if flag.name == "command"), None)
+    return f"; the command to run is the one word after {flag.label}" if flag else ""
+
+
 def parse(command: Command, line: Sequence[str]) -> Arguments:
     """Read flags and words. Raises UsageError naming the flag at fault."""
     values: dict[str, FlagValue] = {flag.name: flag.default for flag in command.all_flags}
@@ -231,7 +237,7 @@ def parse(command: Command, line: Sequence[str]) -> Arguments:
         else:
             words.append(word)
     if "..." not in command.argument and len(words) > bool(command.argument):
-        raise UsageError(f'unexpected argument "{words[bool(command.argument)]}"')
+        raise UsageError(f'unexpected argument "{words[bool(command.argument)]}"{_command_flag(command)}')
     return Arguments(values, tuple(words), frozenset(given))
 
 

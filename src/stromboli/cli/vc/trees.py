@@ -13,7 +13,10 @@ JOB_NAME = Flag("name", "the name of job", "N", completes="jobs")
 ALL_NAMESPACES = Flag("all-namespaces", "list jobs in all namespaces", default=False)
 DEFAULT_RESOURCES = "cpu=1000m,memory=100Mi"
 PLUGINS_DIR = Flag("plugins-dir", "folder of plugins, as given to the scheduler")
-POLICY = Flag("policy", "the scheduler's policy file (default: the built-in policy)", "p")
+POLICY = Flag("policy", "the scheduler's policy file (default: the chart's ConfigMap, else the built-in policy)", "p")
+POLICY_AS_RECORDED = Flag(
+    "policy", "the scheduler's policy file (default: the snapshot's, else the built-in policy)", "p"
+)
 SIZES = (
     Flag("min", "the minimal available tasks of job", "m", 1),
     Flag("replicas", "the total tasks of job", "r", 1),
@@ -221,7 +224,7 @@ def vcctl(name: str = "vcctl") -> Command:
                 f"{PACKAGE}.rehearse:simulate_snapshot",
                 (
                     Flag("with", "submit the vcjob of this file first (repeatable)", default=()),
-                    POLICY,
+                    POLICY_AS_RECORDED,
                     PLUGINS_DIR,
                     Flag("set", "change a field, as in queue/research.spec.weight=5 (repeatable)", default=()),
                     Flag("cycles", "the most cycles to run", "c", 10),

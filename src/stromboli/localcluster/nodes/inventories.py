@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import yaml
 
-from stromboli.api import manifests
+from stromboli.api import manifests, names
 
 JsonObject: TypeAlias = dict[str, object]
 
@@ -50,7 +50,7 @@ class NodeGroup:
     def _node(self, number: int) -> JsonObject:
         name = fill(self.name, number)
         labels = {
-            "kubernetes.io/hostname": name,
+            names.HOSTNAME: name,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
             **{key: fill(value, number) for key, value in self.labels.items()},
@@ -133,9 +133,17 @@ def _entry(entry: object, place: str) -> Iterator[JsonObject]:
         metadata = entry.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
             raise InventoryError(f"{place}: metadata.name: required")
-        yield entry
+        yield _labelled(entry, metadata)
         return
     yield from _group(entry, place).nodes()
+
+
+def _labelled(node: JsonObject, metadata: Mapping[str, object]) -> JsonObject:
+    """The Node with the label of its name, which a kubelet gives its node; labels that are no mapping stay so."""
+    labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        return node
+    return {**node, "metadata": {**metadata, "labels": {names.HOSTNAME: metadata["name"], **labels}}}
 
 
 def _group(entry: Mapping[str, object], place: str) -> NodeGroup:
