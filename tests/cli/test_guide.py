@@ -11,8 +11,8 @@ import pytest
 from stromboli.cli.commanding.commands import choose, parse
 from tests.cli.driving import TREES
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "cli.md").read_text()
-LINES = re.findall(r"^\$ ((?:vcctl|kubectl create vcjob|kubectl vc) .*?)(?:\s+#.*)?$", GUIDE, re.MULTILINE)
+GUIDE = "\n".join(page.read_text() for page in sorted((Path(__file__).parents[2] / "docs" / "guide").glob("*.md")))
+LINES = re.findall(r"^(?:\$ )?((?:vcctl|kubectl create vcjob|kubectl vc) .*?)(?:\s+#.*)?$", GUIDE, re.MULTILINE)
 INLINE = re.findall(r"`((?:vcctl|kubectl vc) [a-z][^`]*)`", GUIDE)
 
 
