@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -288,6 +289,40 @@ async def test_a_suspended_job_waits_to_be_resumed(shell: Shell, cluster: Cluste
     await shell.ok("vcctl", "job", "resume", JOB, "-n", shell.namespace)
     await cluster.phase_is(JOB, "Running")
     assert (await shell.explain(JOB))["sentence"] == f"{shell.namespace}/{JOB} runs: 2 of 2 pods have a node."
+
+
+async def test_what_the_status_of_a_job_says_is_told(shell: Shell, cluster: Cluster) -> None:
+    """A claim of the job is not there; a policy aborts; all retries are used up."""
+    without = vcjob("without")
+    without["spec"]["volumes"] = [{"mountPath": "/data", "volumeClaimName": "nothere"}]
+    aborted = vcjob("aborted", replicas=1, command="exit 42", policies=[{"exitCode": 42, "action": "AbortJob"}])
+    failed = vcjob("failed", replicas=1, command="exit 1")
+    for made in (without, aborted, failed):
+        await cluster.create(JOBS, made)
+    wanted = {
+        "without": ("PodGroupMissing", "PVCError: Failed to create PVC, err: pvc nothere is not found"),
+        "aborted": ("Aborted", "AbortJob because of PodFailed of pod aborted-worker-0 with exit code 42"),
+        "failed": ("", "waits for nothing; its status says: TooFewSucceeded: 0 pods succeeded, 1 failed."),
+    }
+    for name, (reason, said) in wanted.items():
+        found = await eventually(partial(shell.explain, name), partial(_says, said), what=said)
+        assert found["reason"] == reason
+        assert "events" not in found["nextStep"]
+
+
+def _says(said: str, found: Json) -> bool:
+    return said in found["sentence"]
+
+
+@pytest.mark.parametrize("cpu", ["8", "9"])
+async def test_a_pod_that_finds_no_room_waits_for_others_or_in_vain(shell: Shell, cluster: Cluster, cpu: str) -> None:
+    async with running(replicas=5, cpu="6")(cluster):
+        await cluster.create(JOBS, job(replicas=1, cpu=cpu)(cluster))
+        advice = "wait for running work to end, " if cpu == "8" else "waiting does not help"
+        found = await eventually(
+            lambda: shell.explain(JOB), lambda seen: advice in seen["nextStep"], what=f"advice {advice!r}"
+        )
+        assert found["reason"] in ("NodesRefuse", "ClusterOvercommitted")
 
 
 async def test_a_gang_that_runs_says_why_the_rest_of_it_does_not(shell: Shell, cluster: Cluster) -> None:

@@ -18,6 +18,11 @@ from stromboli.testing.apiserver import FakeApiServer
 BIRTH = "2026-01-01T00:00:00Z"
 NOW = core.timestamp("2026-01-04T00:00:00Z")
 """Three days after everything was created."""
+GUESSED = (
+    "note: no --policy is given and ConfigMap volcano-system/volcano-scheduler-configmap cannot be read: "
+    "this is worked out with the built-in policy, which need not be the scheduler's\n"
+)
+"""What is said first where nobody has told what policy the scheduler has."""
 
 TREES: dict[str, Command] = {
     "vcctl": trees.vcctl(),

@@ -75,6 +75,11 @@ def filler(count: int, on: str = "n0", queue: str = "default") -> list[core.Obje
     return [group, *(pod(f"old-{on}-{at}").group(f"old-{on}").request(cpu=2).on(on).build() for at in range(count))]
 
 
+def filled(queue: str) -> list[core.Object]:
+    """Work that has all of two nodes."""
+    return [*filler(2, "n0", queue), *filler(2, "n1", queue)]
+
+
 @dataclass(frozen=True)
 class Situation:
     """A waiting job and its cluster, with what is to be said about it."""
@@ -138,6 +143,7 @@ SITUATIONS: dict[str, Situation] = {
         "ns/train waits: no node takes a pod of role worker: 3 node(s) had untolerated taint(s).",
         group_phase="Inqueue",
         pods=True,
+        hopeless=True,
     ),
     "no HyperNode is large enough": Situation(
         vcjob(networkTopology={"mode": "hard", "highestTierAllowed": 1}),
@@ -173,6 +179,7 @@ SITUATIONS: dict[str, Situation] = {
         "ns/train waits: no node takes a pod of role worker: 2 Insufficient cpu; n0 comes nearest and lacks cpu 1.",
         group_phase="Inqueue",
         pods=True,
+        hopeless=True,
     ),
     "no node has the label": Situation(
         vcjob(pod_spec={"nodeSelector": {"disk": "fast"}}),
@@ -181,6 +188,30 @@ SITUATIONS: dict[str, Situation] = {
         "ns/train waits: no node takes a pod of role worker: 2 node(s) didn't match Pod's node affinity/selector.",
         group_phase="Inqueue",
         pods=True,
+        hopeless=True,
+    ),
+    "a full node takes it later": Situation(
+        vcjob(replicas=1, requests={"cpu": "3"}),
+        [*nodes(1), DEFAULT, *filler(1, "n0")],
+        "NodesRefuse",
+        "ns/train waits: no node takes a pod of role worker: 1 Insufficient cpu; n0 comes nearest and lacks cpu 1.",
+        group_phase="Inqueue",
+        pods=True,
+    ),
+    "the cluster is full, and the queue may not hold so much": Situation(
+        vcjob(queue="small"),
+        [*nodes(), ROOT, queue("small").cap(cpu=4).build(), queue("q").build(), *filled("q")],
+        "QueueQuotaInsufficient",
+        "ns/train waits: even in the empty cluster, the group needs cpu 8; queue small may hold cpu 4: short by cpu 4.",
+        hopeless=True,
+    ),
+    "the cluster is full, and a pod is larger than any node": Situation(
+        vcjob(requests={"cpu": "5"}, replicas=1),
+        [*nodes(), DEFAULT, *filled("default")],
+        "NodesRefuse",
+        "ns/train waits: even in the empty cluster, no node takes a pod of role worker: 2 Insufficient cpu; "
+        "n0 comes nearest and lacks cpu 1.",
+        hopeless=True,
     ),
     "the PodGroup has not been made": Situation(
         vcjob(),

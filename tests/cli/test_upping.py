@@ -13,6 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stromboli.cli.app import app
+from stromboli.cli.commanding.api import Api
+from stromboli.cli.commanding.kubeconfig import find
+from stromboli.cli.rehearsing.policies import in_cluster
 from stromboli.cli.stack import Stack, StackError, StackOptions
 from stromboli.cli.upping import UpOptions, banner, stack_options
 from stromboli.localcluster.datadirectory import holder
@@ -99,17 +102,21 @@ def test_the_scheduler_gets_policy_and_plugins_and_the_end_says_where_state_is(t
         text=True,
     ) as running:
         assert running.stdout is not None
-        seen = []
+        seen, written = [], ""
         for line in running.stdout:
             seen.append(line)
             if "Stop: Ctrl-C" in line:
                 appears(plugins / "opened")
+                with Api(find(str(directory / "kubeconfig"), "", {})) as api:
+                    written = in_cluster(api)[0]
                 running.send_signal(signal.SIGINT)
         code = running.wait(timeout=30)
     assert any(line.startswith("Dashboard: http://127.0.0.1:") for line in seen), "".join(seen)
     assert (code, seen[-1]) == (0, f"stopping; state kept in {directory / 'state.json'}\n"), "".join(seen)
     assert (directory / "state.json").exists()
     assert (plugins / "opened").exists()
+    assert written == POLICY
+    assert any(line.startswith(f"Policy: {conf}; vcctl finds it") for line in seen), "".join(seen)
 
 
 @pytest.mark.timeout(120)

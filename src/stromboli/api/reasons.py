@@ -52,6 +52,7 @@ class WaitReason(StrEnum):
     TASK_DEPENDENCY = "TaskDependency"
     OTHER_SCHEDULER = "OtherScheduler"
     SUSPENDED = "Suspended"
+    ABORTED = "Aborted"
     ABOUT_TO_START = "AboutToStart"
 
 
@@ -78,6 +79,7 @@ NEXT_STEPS: Mapping[WaitReason, str] = {
     WaitReason.TASK_DEPENDENCY: "lower minAvailable to the pods of the tasks that start first",
     WaitReason.OTHER_SCHEDULER: "ask whoever runs that scheduler, or set spec.schedulerName of the job",
     WaitReason.SUSPENDED: "resume it with 'vcctl job resume'",
+    WaitReason.ABORTED: "mend what it was aborted for, then resume it with 'vcctl job resume'",
     WaitReason.ABOUT_TO_START: "wait a moment",
 }
 """What the owner of a waiting job can do."""

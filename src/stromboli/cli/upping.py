@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from stromboli.cli.publishing import NAMED, Publisher
 from stromboli.cli.stack import Stack, StackOptions
 
 CHECK_SECONDS = 1.0
@@ -37,15 +38,24 @@ async def run_up(options: UpOptions) -> None:
     """
     console = Console(highlight=False, soft_wrap=True)
     async with Stack(stack_options(options), progress=console.print) as stack:
+        publisher = Publisher(stack.kubeconfig, options.scheduler_conf)
+        await _publish(publisher, console)
         console.print("\n[green]Up.[/green] Point kubectl at it:\n")
         console.print(banner(stack), markup=False)
         try:
             while True:
                 stack.check()
                 await asyncio.sleep(CHECK_SECONDS)
+                await _publish(publisher, console)
         except asyncio.CancelledError:
             kept = stack.options.state_file
             console.print(f"stopping; state kept in {kept}" if kept else "stopping", markup=False)
+
+
+async def _publish(publisher: Publisher, console: Console) -> None:
+    problem = await publisher.publish()
+    if problem:
+        console.print(problem, markup=False)
 
 
 def stack_options(options: UpOptions) -> StackOptions:
@@ -65,6 +75,7 @@ def stack_options(options: UpOptions) -> StackOptions:
 
 def banner(stack: Stack) -> str:
     """What to type next, in another terminal."""
+    policy = stack.options.scheduler_conf
     lines = [
         f"  export KUBECONFIG={stack.kubeconfig}",
         f"  export PATH={Path(sys.executable).parent}:$PATH  # vcctl, kubectl vc",
@@ -73,6 +84,7 @@ def banner(stack: Stack) -> str:
         "  kubectl get vcjob,podgroup,pod",
         "  vcctl job explain gang",
         "",
+        *([f"Policy: {policy}; vcctl finds it, as it is now, in ConfigMap {NAMED}"] if policy else []),
         *([f"Dashboard: {stack.dashboard_url}"] if stack.dashboard_url else []),
         f"Logs: {stack.logs}    Stop: Ctrl-C",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from stromboli.api import core
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.engine import Rehearsal
@@ -14,7 +16,11 @@ from stromboli.scheduler.core.policy import Policy
 CYCLES = 8
 """Cycles after which a job that has not started is said to wait."""
 WAITING = "wait for "
+FOR_OTHERS = "wait for running work to end, "
 HOPELESS = "; waiting does not help: it would not start in the empty cluster either"
+HOPELESS_REST = "; waiting does not help: the empty cluster has no room for more of it either"
+NOTHING_TAKEN = re.compile(r", of which [^\s,]+ 0(?:, [^\s,]+ 0)* is taken")
+"""What is told of an amount that nobody has a part of; of the empty cluster it goes without saying."""
 
 
 def submitted(snapshot: Snapshot, job: JsonObject) -> Snapshot:
@@ -26,12 +32,22 @@ def submitted(snapshot: Snapshot, job: JsonObject) -> Snapshot:
 
 def starts_alone(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins = PLUGINS) -> bool:
     """Whether the job starts in the cluster of the snapshot without any work."""
+    minimum = (job.get("spec") or {}).get("minAvailable") or 0
+    return placed_alone(snapshot, policy, job, plugins) >= max(minimum, 1)
+
+
+def placed_alone(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugins = PLUGINS) -> int:
+    """How many of the job's pods find a node in the cluster of the snapshot without any work."""
     alone = Rehearsal(submitted(snapshot.without_work(), job), policy, plugins)
     alone.settle(CYCLES)
-    minimum = (job.get("spec") or {}).get("minAvailable") or 0
-    return len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}")) >= max(minimum, 1)
+    return len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}"))
 
 
 def without_waiting(step: str) -> str:
     """The advice without waiting for something to end, where nothing is in the way that could end."""
     return step.partition(", ")[2].removeprefix("or ") if step.startswith(WAITING) else step
+
+
+def with_waiting(step: str) -> str:
+    """The advice for a job that only has to wait until others are done."""
+    return step if step.startswith(WAITING) else FOR_OTHERS + step

@@ -7,12 +7,22 @@ from dataclasses import dataclass, replace
 
 from stromboli.api import core
 from stromboli.api.complaints import complaint, names_cause
+from stromboli.api.phases import JobEvent
 from stromboli.api.reasons import NEXT_STEPS, WaitReason, bounded
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import causes, ladder, members, queueing
-from stromboli.cli.rehearsing.emptying import HOPELESS, starts_alone, without_waiting
+from stromboli.cli.rehearsing.causes import Cause
+from stromboli.cli.rehearsing.emptying import (
+    HOPELESS,
+    HOPELESS_REST,
+    NOTHING_TAKEN,
+    placed_alone,
+    starts_alone,
+    with_waiting,
+    without_waiting,
+)
 from stromboli.cli.rehearsing.evicting import eviction_rung
-from stromboli.cli.rehearsing.facts import BIND_FAILURES, Facts, Trial
+from stromboli.cli.rehearsing.facts import BIND_FAILURES, Facts, Trial, alone
 from stromboli.cli.rehearsing.holders import holders_rung
 from stromboli.cli.rehearsing.rungs import Rung
 from stromboli.kube import json
@@ -22,13 +32,19 @@ from stromboli.scheduler.core.records import Job
 OVER = ("Completed", "Failed", "Aborted", "Terminated")
 SUSPENDED = ("Aborting", "Aborted")
 LATEST_FAILURES = 3
+AS_STATUS_SAYS = "mend what the status says; the job goes on by itself then"
+BY_COMMAND = f"because of {JobEvent.COMMAND_ISSUED}"
+"""How the status of a job ends that somebody has suspended."""
 ABOUT_ROOM = (
     WaitReason.CLUSTER_OVERCOMMITTED,
     WaitReason.QUEUE_QUOTA_INSUFFICIENT,
     WaitReason.QUEUE_EXHAUSTED,
     WaitReason.GANG_INCOMPLETE,
+    WaitReason.NODES_REFUSE,
 )
-"""Reasons whose first advice is to wait until others are done."""
+"""Reasons with which it matters whether others are in the way, who may end."""
+NO_CAUSE = (WaitReason.ABOUT_TO_START, WaitReason.NOT_ADMITTED_YET)
+"""Reasons that say that nothing was found."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +71,32 @@ class Explanation:
 def explain(facts: Facts) -> Explanation:
     """Explain the state of a job."""
     if facts.phase in SUSPENDED:
-        return _waits(facts, WaitReason.SUSPENDED, f"it is {facts.phase}, and starts again when it is resumed", ())
+        return _suspended(facts)
     if facts.phase in OVER:
-        return Explanation(facts.key, f"{facts.key} is {facts.phase}: it waits for nothing.")
+        told = f"; its status says: {facts.word_of_status}" if facts.word_of_status else ""
+        return Explanation(facts.key, bounded(f"{facts.key} is {facts.phase}: it waits for nothing{told}."))
     if facts.group is None:
-        return _waits(facts, WaitReason.POD_GROUP_MISSING, "its PodGroup has not been made yet", ())
+        return _without_group(facts)
     queue = facts.group.spec.queue or "default"
     if queue not in {found.name for found in facts.snapshot.of(core.Queue)}:
         return _waits(facts, WaitReason.QUEUE_MISSING, f"its queue {queue} does not exist", ())
     return _asked(facts, Trial.of(facts))
+
+
+def _suspended(facts: Facts) -> Explanation:
+    """A command is somebody's wish; what a policy of the job has done has a cause to be mended first."""
+    word, again = facts.word_of_status, "starts again when it is resumed"
+    if not word or word.endswith(BY_COMMAND):
+        return _waits(facts, WaitReason.SUSPENDED, f"it is {facts.phase}, and {again}", ())
+    return _waits(facts, WaitReason.ABORTED, f"it is {facts.phase} ({word}), and {again}", ())
+
+
+def _without_group(facts: Facts) -> Explanation:
+    because, word = "its PodGroup has not been made yet", facts.word_of_status
+    if not word:
+        return _waits(facts, WaitReason.POD_GROUP_MISSING, because, ())
+    told = _waits(facts, WaitReason.POD_GROUP_MISSING, f"{because}; the job's status says: {word}", ())
+    return replace(told, next_step=AS_STATUS_SAYS) if facts.phase == "Pending" else told
 
 
 def _asked(facts: Facts, trial: Trial) -> Explanation:
@@ -79,16 +112,38 @@ def _asked(facts: Facts, trial: Trial) -> Explanation:
         told = (
             f"{facts.key} runs: {_running(job)}; {waiting} more {verb(waiting, 'wait')}: {found.because.rstrip('.')}."
         )
-        return Explanation(facts.key, bounded(told), found.reason, rungs, NEXT_STEPS[found.reason])
-    return replace(_waits(facts, found.reason, found.because, rungs), next_step=_next_step(trial, found.reason))
+        return Explanation(facts.key, bounded(told), found.reason, rungs, _step_for_the_rest(trial, found.reason))
+    cause, step = _lasting(trial, found)
+    return replace(_waits(facts, cause.reason, cause.because, rungs), next_step=step)
 
 
-def _next_step(trial: Trial, reason: WaitReason) -> str:
-    """What to do. Waiting is no advice for a job that would not start in the empty cluster either."""
+def _lasting(trial: Trial, found: Cause) -> tuple[Cause, str]:
+    """The cause to tell, and what to do. Waiting is no advice for a job that would not start in the empty cluster
+    either: of such a job the cause is told that holds there, for the others may pass.
+    """
+    step, facts = _step_for(trial, found.reason), trial.facts
+    if found.reason not in ABOUT_ROOM:
+        return found, step
+    if starts_alone(facts.snapshot, facts.policy, facts.job, facts.plugins):
+        return found, with_waiting(step)
+    empty = Trial.of(alone(facts))
+    _, topology_is_enough = _rungs(empty)
+    there = causes.cause_of(empty, topology_is_enough=topology_is_enough)
+    if there.reason in (found.reason, *NO_CAUSE):
+        return found, without_waiting(step) + HOPELESS
+    because = NOTHING_TAKEN.sub("", there.because)
+    told = Cause(there.reason, f"even in the empty cluster, {because}")
+    return told, without_waiting(_step_for(empty, there.reason)) + HOPELESS
+
+
+def _step_for_the_rest(trial: Trial, reason: WaitReason) -> str:
+    """What to do for more pods of a job that runs already."""
     step, facts = _step_for(trial, reason), trial.facts
-    if reason in ABOUT_ROOM and not starts_alone(facts.snapshot, facts.policy, facts.job, facts.plugins):
-        return without_waiting(step) + HOPELESS
-    return step
+    if reason not in ABOUT_ROOM:
+        return step
+    if placed_alone(facts.snapshot, facts.policy, facts.job, facts.plugins) > trial.job.ready_count:
+        return with_waiting(step)
+    return without_waiting(step) + HOPELESS_REST
 
 
 def _step_for(trial: Trial, reason: WaitReason) -> str:

@@ -51,6 +51,11 @@ class Facts:
         return members.phase_of(self.job)
 
     @property
+    def word_of_status(self) -> str:
+        """``Reason: message`` of the job's own state, as its controller has written them; empty when it has not."""
+        return members.word_of_status(self.job)
+
+    @property
     def group_key(self) -> str:
         """``namespace/name`` of the job's PodGroup, as it is or will be."""
         namespace, name = json.key_of(self.job)
@@ -169,6 +174,27 @@ def with_pods(facts: Facts) -> Snapshot:
     awaited = tuple(pod for pod in facts.snapshot.awaited if not facts.has(pod))
     snapshot = replace(facts.snapshot, awaited=awaited)
     return snapshot if facts.admitted else snapshot.with_objects(*_coming(facts))
+
+
+def alone(facts: Facts) -> Facts:
+    """The same job, as far as it has come, in the cluster without any other work: nothing is written about it there."""
+    objects: list[core.Object] = [_unplaced(pod) for pod in facts.pods]
+    if facts.group is not None:
+        status = msgspec.structs.replace(facts.group.status, conditions=())
+        objects.append(msgspec.structs.replace(facts.group, status=status))
+    return replace(facts, snapshot=facts.snapshot.without_work().with_objects(*objects), events=())
+
+
+def _unplaced(pod: core.Pod) -> core.Pod:
+    """The pod before it had a node; one that is done needs none any more."""
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return pod
+    return msgspec.structs.replace(
+        pod,
+        metadata=msgspec.structs.replace(pod.metadata, deletion_timestamp=None),
+        spec=msgspec.structs.replace(pod.spec, node_name=""),
+        status=msgspec.structs.replace(pod.status, phase="Pending"),
+    )
 
 
 def _coming(facts: Facts) -> Iterator[core.Object]:

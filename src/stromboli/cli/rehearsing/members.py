@@ -29,6 +29,13 @@ def phase_of(job: JsonObject) -> str:
     return str(state.get("phase") or "Pending")
 
 
+def word_of_status(job: JsonObject) -> str:
+    """``Reason: message`` of the job's state; a message that begins with the reason says it itself."""
+    state = (job.get("status") or {}).get("state") or {}
+    reason, message = str(state.get("reason") or ""), str(state.get("message") or "").rstrip(".")
+    return message if message.startswith(reason) else f"{reason}: {message}".removesuffix(": ")
+
+
 def group_name(job: JsonObject) -> str:
     """Name of the job's PodGroup."""
     return names.job_pod_group_name(json.key_of(job)[1], json.uid_of(job))

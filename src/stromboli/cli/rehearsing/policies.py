@@ -97,6 +97,8 @@ class Rules:
     plugins: Plugins
     problems: tuple[str, ...] = ()
     """What of it is left out, such as plugins that are not known here."""
+    is_guessed: bool = False
+    """Whether nobody has said what policy is in force."""
 
 
 def choose(
@@ -107,7 +109,7 @@ def choose(
         return _read(policy_text(file, "policy "), f"policy {file}", plugins)
     if recorded:
         return _read(recorded, recorded_name, plugins)
-    return Rules(DEFAULT_POLICY, BUILT_IN, plugins)
+    return Rules(DEFAULT_POLICY, BUILT_IN, plugins, is_guessed=True)
 
 
 def _read(content: str, where: str, plugins: Plugins) -> Rules:

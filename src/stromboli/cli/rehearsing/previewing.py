@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from enum import StrEnum
 from stromboli.api import core
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import members
-from stromboli.cli.rehearsing.emptying import CYCLES, HOPELESS, starts_alone, submitted, without_waiting
+from stromboli.cli.rehearsing.emptying import CYCLES, HOPELESS, NOTHING_TAKEN, starts_alone, submitted, without_waiting
 from stromboli.cli.rehearsing.engine import Eviction, Rehearsal
 from stromboli.cli.rehearsing.explaining import Explanation, explain
 from stromboli.cli.rehearsing.facts import Facts
@@ -21,8 +20,6 @@ from stromboli.cli.rehearsing.snapshots import Snapshot
 from stromboli.kube import json
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy
-
-_NOTHING_TAKEN = re.compile(r", of which [^\s,]+ 0(?:, [^\s,]+ 0)* is taken")
 
 
 class Verdict(StrEnum):
@@ -104,7 +101,7 @@ def _cannot(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: Plugin
     if ever:
         return Preview(Verdict.WAITS, f"{key} waits: {because}", why=why)
     why = replace(why, next_step=without_waiting(why.next_step).removesuffix(HOPELESS))
-    sentence = f"{key} never fits, even in the empty cluster: {_NOTHING_TAKEN.sub('', because)}"
+    sentence = f"{key} never fits, even in the empty cluster: {NOTHING_TAKEN.sub('', because)}"
     return Preview(Verdict.NEVER_FITS, sentence, why=why)
 
 

@@ -10,7 +10,7 @@ from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.running import Invocation
 from stromboli.cli.vc.output import data_format, document, existing
-from stromboli.cli.vc.rehearse import tell_problems
+from stromboli.cli.vc.rehearse import tell_guess, tell_problems
 from stromboli.kube import json
 from stromboli.kube.errors import ApiError
 from stromboli.kube.json import JsonObject
@@ -45,6 +45,7 @@ def explain_job(invocation: Invocation) -> None:
                 Facts(job, snapshot, rules.policy, _events(api, namespace, json.key_of(job)[1]), plugins)
             )
             missing = snapshot.missing
+            tell_guess(invocation, rules)
             tell_problems(invocation, rules)
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))

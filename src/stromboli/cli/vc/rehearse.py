@@ -47,6 +47,7 @@ def preview_job(invocation: Invocation) -> None:
         found = preview(snapshot, rules.policy, judged, plugins)
     except ValueError as error:
         raise CommandError(f"the job cannot be read: {error}") from error
+    tell_guess(invocation, rules)
     tell_problems(invocation, rules)
     if form in ("json", "yaml"):
         invocation.say(document(found.to_wire(), form))
@@ -54,6 +55,17 @@ def preview_job(invocation: Invocation) -> None:
     for line in _preview_lines(found):
         invocation.say(line)
     invocation.say(f"Worked out with {rules.name}.")
+
+
+def tell_guess(invocation: Invocation, rules: Rules) -> None:
+    """Say, before the answer, that nobody has told what policy the scheduler has."""
+    from stromboli.cli.rehearsing.policies import CONFIG_MAP, NAMESPACE
+
+    if rules.is_guessed:
+        invocation.warn(
+            f"note: no --policy is given and ConfigMap {NAMESPACE}/{CONFIG_MAP} cannot be read: this is worked out "
+            f"with {rules.name}, which need not be the scheduler's"
+        )
 
 
 def tell_problems(invocation: Invocation, rules: Rules) -> None:
