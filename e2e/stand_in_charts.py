@@ -9,7 +9,7 @@ import yaml
 
 from e2e.realcluster.rendering import CHART
 from stromboli.api.crds import custom_resource_definitions
-from stromboli.api.kinds import DEPLOYMENTS, JOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from stromboli.api.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from stromboli.kube.json import JsonObject
 
 NAMESPACE = "volcano-system"
@@ -22,7 +22,7 @@ def volcanos(directory: Path) -> Path:
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: volcano\nversion: 1.15.0\n")
     (chart / "values.yaml").write_text("custom: {}\n")
     objects = [*map(_without_notes, custom_resource_definitions()), *map(_deployment, ("scheduler", "controllers"))]
-    for item in [*objects, *_webhooks()]:
+    for item in [*objects, _policy(), *_webhooks()]:
         (chart / "templates" / f"{item['kind']}-{item['metadata']['name']}.yaml").write_text(yaml.safe_dump(item))
     return chart
 
@@ -54,6 +54,16 @@ def _deployment(component: str) -> JsonObject:
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
+    }
+
+
+def _policy() -> JsonObject:
+    """The ConfigMap of the scheduler's policy file."""
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {"name": "volcano-scheduler-configmap", "namespace": NAMESPACE},
+        "data": {"volcano-scheduler.conf": 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'},
     }
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -45,6 +46,8 @@ ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guide" / "install.md"
 KUBECTL = shutil.which("kubectl")
 HELM = binaries.helm()
+WRITTEN = ("values.yaml", "volcano-scheduler.conf")
+"""Files that the guide's commands write."""
 COMMAND_SECONDS = 240.0
 PATIENTLY = pytest.mark.timeout(900)
 """Helm sends the CRDs back and forth, a megabyte of them; a busy machine takes its time for that."""
@@ -70,12 +73,14 @@ class Shell:
         self._directory = home
         (home / "bin").mkdir()
         (home / "bin" / "helm").symlink_to(HELM)
+        (home / "bin" / "stromboli-scheduler").symlink_to(Path(sys.executable).with_name("stromboli-scheduler"))
         path = f"{home / 'bin'}:{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
 
     async def run(self, script: str) -> tuple[int, str]:
-        """Exit code and all output. Relative paths are the repository's, ``values.yaml`` is in the test's directory."""
-        script = script.replace("values.yaml", str(self._directory / "values.yaml"))
+        """Exit code and all output. Relative paths are the repository's; files to write are in the test's directory."""
+        for name in WRITTEN:
+            script = script.replace(name, str(self._directory / name))
         process = await asyncio.create_subprocess_exec(
             "bash", "-euo", "pipefail", "-c", script, cwd=ROOT, env=self._environment,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -265,8 +270,9 @@ async def test_moving_over_from_volcano_is_an_upgrade_of_its_release(
     code, output = await shell.run(f"helm upgrade volcano charts/stromboli {without}")
     assert code != 0
     assert "this upgrade would delete them and every job with them" in output
-    keep_values, upgrade, go_back = commands("Moving over from Volcano's chart")
+    keep_values, check_policy, upgrade, go_back = commands("Moving over from Volcano's chart")
     await shell.succeeds(keep_values)
+    assert "actions: allocate" in await shell.succeeds(check_policy)
     await shell.succeeds(upgrade)
     assert await uids(administrator) == before
     ours = container(await scheduler(administrator, "volcano"))
