@@ -11,7 +11,7 @@ from stromboli.api import core, kinds
 from stromboli.api.reasons import NEXT_STEPS, WaitReason
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.emptying import HOPELESS, HOPELESS_REST, with_waiting, without_waiting
-from stromboli.cli.rehearsing.explaining import explain
+from stromboli.cli.rehearsing.explaining import explain, from_conditions
 from stromboli.cli.rehearsing.rungs import Rung
 from stromboli.kube.json import JsonObject
 from stromboli.scheduler.core.policy import Policy
@@ -302,6 +302,17 @@ Eviction: none: no action of the policy evicts (actions: enqueue, allocate, back
 
 Worked out with the built-in policy.
 """
+
+
+def test_those_who_may_not_look_at_the_cluster_are_told_what_the_status_says() -> None:
+    said = {}
+    for name, (state, *_) in STATES.items():
+        said[name] = from_conditions({**vcjob(), "status": {"state": state}}, None).sentence
+    want = {name: STATES[name][2] for name in STATES if STATES[name][1] != "PodGroupMissing"}
+    assert {name: said[name] for name in want} == want
+    assert said["its claim is not there"] == (
+        "ns/train is Pending: PVCError: Failed to create PVC, err: pvc nothere is not found."
+    )
 
 
 @pytest.mark.parametrize("written", [True, False])

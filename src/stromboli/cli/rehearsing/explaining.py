@@ -70,32 +70,41 @@ class Explanation:
 
 def explain(facts: Facts) -> Explanation:
     """Explain the state of a job."""
-    if facts.phase in SUSPENDED:
-        return _suspended(facts)
-    if facts.phase in OVER:
-        told = f"; its status says: {facts.word_of_status}" if facts.word_of_status else ""
-        return Explanation(facts.key, bounded(f"{facts.key} is {facts.phase}: it waits for nothing{told}."))
+    at_rest = _at_rest(facts.job)
+    if at_rest is not None:
+        return at_rest
     if facts.group is None:
         return _without_group(facts)
     queue = facts.group.spec.queue or "default"
     if queue not in {found.name for found in facts.snapshot.of(core.Queue)}:
-        return _waits(facts, WaitReason.QUEUE_MISSING, f"its queue {queue} does not exist", ())
+        return _waits(facts.key, WaitReason.QUEUE_MISSING, f"its queue {queue} does not exist", ())
     return _asked(facts, Trial.of(facts))
 
 
-def _suspended(facts: Facts) -> Explanation:
+def _at_rest(job: JsonObject) -> Explanation | None:
+    """What is said of a job that nothing is to be scheduled for: it is suspended or over."""
+    key, phase, word = "/".join(json.key_of(job)), members.phase_of(job), members.word_of_status(job)
+    if phase in SUSPENDED:
+        return _suspended(key, phase, word)
+    if phase in OVER:
+        told = f"; its status says: {word}" if word else ""
+        return Explanation(key, bounded(f"{key} is {phase}: it waits for nothing{told}."))
+    return None
+
+
+def _suspended(key: str, phase: str, word: str) -> Explanation:
     """A command is somebody's wish; what a policy of the job has done has a cause to be mended first."""
-    word, again = facts.word_of_status, "starts again when it is resumed"
+    again = "starts again when it is resumed"
     if not word or word.endswith(BY_COMMAND):
-        return _waits(facts, WaitReason.SUSPENDED, f"it is {facts.phase}, and {again}", ())
-    return _waits(facts, WaitReason.ABORTED, f"it is {facts.phase} ({word}), and {again}", ())
+        return _waits(key, WaitReason.SUSPENDED, f"it is {phase}, and {again}", ())
+    return _waits(key, WaitReason.ABORTED, f"it is {phase} ({word}), and {again}", ())
 
 
 def _without_group(facts: Facts) -> Explanation:
     because, word = "its PodGroup has not been made yet", facts.word_of_status
     if not word:
-        return _waits(facts, WaitReason.POD_GROUP_MISSING, because, ())
-    told = _waits(facts, WaitReason.POD_GROUP_MISSING, f"{because}; the job's status says: {word}", ())
+        return _waits(facts.key, WaitReason.POD_GROUP_MISSING, because, ())
+    told = _waits(facts.key, WaitReason.POD_GROUP_MISSING, f"{because}; the job's status says: {word}", ())
     return replace(told, next_step=AS_STATUS_SAYS) if facts.phase == "Pending" else told
 
 
@@ -114,7 +123,7 @@ def _asked(facts: Facts, trial: Trial) -> Explanation:
         )
         return Explanation(facts.key, bounded(told), found.reason, rungs, _step_for_the_rest(trial, found.reason))
     cause, step = _lasting(trial, found)
-    return replace(_waits(facts, cause.reason, cause.because, rungs), next_step=step)
+    return replace(_waits(facts.key, cause.reason, cause.because, rungs), next_step=step)
 
 
 def _lasting(trial: Trial, found: Cause) -> tuple[Cause, str]:
@@ -157,18 +166,23 @@ def from_conditions(job: JsonObject, group: JsonObject | None) -> Explanation:
     """What the objects say by themselves, for those who may not look at the cluster."""
     key = "/".join(json.key_of(job))
     phase = members.phase_of(job)
+    at_rest = _at_rest(job)
+    if at_rest is not None:
+        return at_rest
     told = complaint(core.from_builtins(core.PodGroup, group).status.conditions) if group else None
     if told is None:
-        return Explanation(key, f"{key} is {phase}, and nothing is written down about why.")
+        word = members.word_of_status(job)
+        said = f": {word}" if word else ", and nothing is written down about why"
+        return Explanation(key, bounded(f"{key} is {phase}{said}."))
     if not names_cause(told):
         return Explanation(key, bounded(f"{key} waits: {told.message.rstrip('.')}."), told.reason)
     because = causes.uncapitalised(causes.without_advice(told.message, told.reason))
     return Explanation(key, bounded(f"{key} waits: {because}."), told.reason, (), NEXT_STEPS[causes.word(told.reason)])
 
 
-def _waits(facts: Facts, reason: WaitReason, because: str, rungs: Iterable[Rung]) -> Explanation:
-    sentence = bounded(f"{facts.key} waits: {because.rstrip('.')}.")
-    return Explanation(facts.key, sentence, reason, tuple(rungs), NEXT_STEPS[reason])
+def _waits(key: str, reason: WaitReason, because: str, rungs: Iterable[Rung]) -> Explanation:
+    sentence = bounded(f"{key} waits: {because.rstrip('.')}.")
+    return Explanation(key, sentence, reason, tuple(rungs), NEXT_STEPS[reason])
 
 
 def _running(job: Job) -> str:
