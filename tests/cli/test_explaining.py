@@ -284,7 +284,8 @@ async def test_the_command_prints_the_ladder(server: FakeApiServer) -> None:
 LADDER = """\
 ns/train waits: the group needs cpu 8; queue small may hold cpu 4, of which cpu 0 is taken: short by cpu 4.
 Reason:   QueueQuotaInsufficient
-Next:     raise spec.capability, or ask for less; waiting does not help: it would not start in the empty cluster either
+Next:     raise spec.capability, use another queue, or ask for less; \
+waiting does not help: it would not start in the empty cluster either
 
 Queue:    small: Open, weight 1, share 0.00
             cpu: 0 in use, 8 wanted, deserved 4, guaranteed -, at most 4, 4 left

@@ -105,7 +105,7 @@ def test_previews(name: str) -> None:
 def test_what_never_fits_is_not_told_to_wait() -> None:
     why = ask(CASES["the queue can never hold it"]).why
     assert why is not None
-    assert why.next_step == "raise spec.capability, or ask for less"
+    assert why.next_step == "raise spec.capability, use another queue, or ask for less"
 
 
 @pytest.mark.parametrize("reason", sorted(set(NEXT_STEPS) - {WaitReason.ABOUT_TO_START}))

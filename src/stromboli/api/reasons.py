@@ -58,7 +58,9 @@ class WaitReason(StrEnum):
 
 NEXT_STEPS: Mapping[WaitReason, str] = {
     WaitReason.CLUSTER_OVERCOMMITTED: "wait for running work to end, add nodes, or ask for less",
-    WaitReason.QUEUE_QUOTA_INSUFFICIENT: "wait for the queue's work to end, raise spec.capability, or ask for less",
+    WaitReason.QUEUE_QUOTA_INSUFFICIENT: (
+        "wait for the queue's work to end, raise spec.capability, use another queue, or ask for less"
+    ),
     WaitReason.QUEUE_NOT_OPEN: "open it with 'vcctl queue operate -n QUEUE -a open', or use another queue",
     WaitReason.QUEUE_MISCONFIGURED: "set spec.parent of the queue to a queue that exists",
     WaitReason.QUEUE_NOT_LEAF: "use one of the queues below it",
@@ -83,6 +85,26 @@ NEXT_STEPS: Mapping[WaitReason, str] = {
     WaitReason.ABOUT_TO_START: "wait a moment",
 }
 """What the owner of a waiting job can do."""
+
+WAITING: Final = "wait for "
+IN_VAIN: Final = "; waiting does not help: it would not start in the empty cluster either"
+
+
+def without_waiting(step: str) -> str:
+    """The advice without waiting for something to end, where nothing is in the way that could end."""
+    return step.partition(", ")[2].removeprefix("or ") if step.startswith(WAITING) else step
+
+
+def next_step(reason: WaitReason, *, in_vain: bool = False) -> str:
+    """What to do; ``in_vain`` says that what is wanted is by itself more than there may ever be."""
+    step = NEXT_STEPS[reason]
+    return without_waiting(step) + IN_VAIN if in_vain else step
+
+
+def advice(reason: WaitReason, *, in_vain: bool = False) -> str:
+    """The same as a sentence."""
+    step = next_step(reason, in_vain=in_vain)
+    return f"{step[:1].upper()}{step[1:]}."
 
 
 class PodConditionReason(StrEnum):

@@ -148,6 +148,24 @@ def test_pods_of_a_queue_closed_after_admission_are_told_too() -> None:
     assert told(cycle(mirror))["p"].startswith("queue shut is Closing: it takes no work until it is Open; open it")
 
 
+def test_pods_that_alone_are_more_than_their_queue_may_hold_are_not_told_to_wait() -> None:
+    """What is in the way may end only where something is."""
+    used = [
+        pod_group("used").members(1).queue("small").reserve(cpu=2),
+        pod("used-0").group("used").request(cpu=2).on("n"),
+    ]
+    for cpu, others, want in ((2, used, "wait for the queue's work to end, raise"), (1, [], "raise")):
+        mirror = world(
+            node("n").offer(cpu=9).build(),
+            queue("small").cap(cpu=cpu).build(),
+            [each.build() for each in others],
+            [each.build() for each in (group("small").phase("Inqueue"), waiting().request(cpu="1500m"))],
+        )
+        message = told(cycle(mirror))["p"]
+        assert f"for a pod that needs cpu 1500m; {want} spec.capability, use another queue, or ask for less" in message
+        assert ("waiting does not help" in message) is (not others)
+
+
 def test_pods_are_not_written_to_whenever_a_number_changes() -> None:
     def used(name: str) -> list[core.Object]:
         return [

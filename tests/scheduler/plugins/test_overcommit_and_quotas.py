@@ -57,6 +57,51 @@ def test_what_nodes_hold_and_what_is_promised_both_count() -> None:
     assert "is taken: short by cpu 800m" in opened.view.refusals["ns/j"].message
 
 
+TAKEN = [
+    pod_group("old").members(1).reserve(cpu=3).phase("Running").build(),
+    pod("held").group("old").request(cpu=3).on("large").build(),
+]
+IN_VAIN = "waiting does not help: it would not start in the empty cluster either."
+CAPPED, FREE = queue("default").cap(cpu=4).build(), queue("default").build()
+STEPS = {
+    "the cluster is full": (["overcommit"], FREE, 5, "Wait for running work to end, add nodes, or ask for less."),
+    "the cluster is too small": (["overcommit"], FREE, 8, f"Add nodes, or ask for less; {IN_VAIN}"),
+    "the queue is full": (
+        ["proportion", "capacity"],
+        CAPPED,
+        4,
+        "Wait for the queue's work to end, raise spec.capability, use another queue, or ask for less.",
+    ),
+    "the queue may not hold so much": (
+        ["proportion", "capacity"],
+        CAPPED,
+        5,
+        f"Raise spec.capability, use another queue, or ask for less; {IN_VAIN}",
+    ),
+    "no capability says so, and the cluster is full": (
+        ["proportion", "capacity"],
+        FREE,
+        6,
+        "Wait for running work to end, add nodes, or ask for less.",
+    ),
+    "no capability says so, and the cluster is too small": (
+        ["proportion", "capacity"],
+        FREE,
+        8,
+        f"Add nodes, or ask for less; {IN_VAIN}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugins", "into", "cpu", "want"), STEPS.values(), ids=STEPS.keys())
+def test_waiting_is_advised_where_it_helps(plugins: list[str], into: core.Queue, cpu: int, want: str) -> None:
+    for plugin in plugins:
+        opened = Session([into, *NODES], TAKEN, [asking("j", cpu=cpu).build()], plugins=[plugin])
+        assert not opened.combination.job_enqueueable(opened.job("j"))
+        message = opened.view.refusals["ns/j"].message
+        assert message.partition(". ")[2] == want, plugin
+
+
 def test_p41_a_job_within_what_its_queue_is_guaranteed_enters_a_full_cluster() -> None:
     guarantee = core.Guarantee(resource={"cpu": "50"})
     org2 = queue("org2")._spec(guarantee=guarantee).build()
@@ -131,10 +176,15 @@ def test_jobs_that_a_quota_would_block_are_not_admitted(name: str) -> None:
 
 
 def test_admitted_jobs_take_from_the_quota_at_once_and_rejected_ones_do_not() -> None:
-    groups = [asking(name, cpu=1).build() for name in ("a", "b")]
+    groups = [asking(name, cpu=cpu).build() for name, cpu in (("a", 1), ("b", 1), ("c", 2))]
     opened = Session([queue().build(), quota(cpu="1")], groups, plugins=["resourcequota"])
     assert opened.combination.job_enqueueable(opened.job("a"))
     assert opened.combination.job_enqueueable(opened.job("b"))
     opened.combination.job_enqueued(opened.job("a"))
     assert not opened.combination.job_enqueueable(opened.job("b"))
     assert opened.events() == ["resource quota insufficient, requested: cpu 1, used: cpu 0, limited: cpu 1"]
+    assert not opened.combination.job_enqueueable(opened.job("c"))
+    usual = "Wait for work of the namespace to end, raise the quota, or ask for less."
+    lasting = f"Raise the namespace's ResourceQuota, or ask for less; {IN_VAIN}"
+    told = [opened.view.refusals[f"ns/{name}"].message.partition(" is used. ")[2] for name in ("b", "c")]
+    assert told == [usual, lasting]

@@ -117,7 +117,10 @@ def test_a_guarantee_that_takes_the_room_of_all_others_is_named() -> None:
             "Queue greedy is guaranteed cpu 1k, kept free for it: lower its guarantee, or ask for less."
         )
         assert not opened.combination.job_enqueueable(opened.job("m"))
-        assert opened.view.refusals["ns/m"].message.endswith("raise its capability, or ask for less.")
+        assert opened.view.refusals["ns/m"].message.endswith(
+            "Raise spec.capability, use another queue, or ask for less; waiting does not help: "
+            "it would not start in the empty cluster either."
+        )
 
 
 def test_absurd_amounts_of_queues_are_cut_to_what_swallows_no_others() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stromboli.api import core
 from stromboli.api.complaints import names_cause
-from stromboli.api.reasons import NEXT_STEPS, WaitReason
+from stromboli.api.reasons import IN_VAIN, NEXT_STEPS, WaitReason
 from stromboli.cli.counting import counted, verb
 from stromboli.cli.rehearsing import ladder, queueing
 from stromboli.cli.rehearsing.facts import BIND_FAILURES, Facts, Trial
@@ -88,6 +88,14 @@ def without_advice(message: str, reason: str) -> str:
         return told.removesuffix(step).rstrip("; ")
     told, _, _ = told.partition(". ")
     return told.rstrip("; ")
+
+
+def step_told(message: str, reason: str) -> str:
+    """The next step of a written reason; where waiting does not help, the one that the message ends with says so."""
+    told = message.rstrip(".")
+    if told.endswith(IN_VAIN):
+        return uncapitalised(told.rpartition(". ")[2])
+    return NEXT_STEPS[word(reason)]
 
 
 def word(reason: str) -> WaitReason:

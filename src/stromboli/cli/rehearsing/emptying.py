@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from stromboli.api import core
+from stromboli.api.reasons import IN_VAIN, WAITING
+from stromboli.api.reasons import without_waiting as without_waiting  # for those who ask here
 from stromboli.cli.rehearsing import members
 from stromboli.cli.rehearsing.engine import Rehearsal
 from stromboli.cli.rehearsing.policies import PLUGINS, Plugins
@@ -15,9 +17,8 @@ from stromboli.scheduler.core.policy import Policy
 
 CYCLES = 8
 """Cycles after which a job that has not started is said to wait."""
-WAITING = "wait for "
 FOR_OTHERS = "wait for running work to end, "
-HOPELESS = "; waiting does not help: it would not start in the empty cluster either"
+HOPELESS = IN_VAIN
 HOPELESS_REST = "; waiting does not help: the empty cluster has no room for more of it either"
 NOTHING_TAKEN = re.compile(r", of which [^\s,]+ 0(?:, [^\s,]+ 0)* is taken")
 """What is told of an amount that nobody has a part of; of the empty cluster it goes without saying."""
@@ -41,11 +42,6 @@ def placed_alone(snapshot: Snapshot, policy: Policy, job: JsonObject, plugins: P
     alone = Rehearsal(submitted(snapshot.without_work(), job), policy, plugins)
     alone.settle(CYCLES)
     return len(alone.placed(f"{json.key_of(job)[0]}/{members.group_name(job)}"))
-
-
-def without_waiting(step: str) -> str:
-    """The advice without waiting for something to end, where nothing is in the way that could end."""
-    return step.partition(", ")[2].removeprefix("or ") if step.startswith(WAITING) else step
 
 
 def with_waiting(step: str) -> str:

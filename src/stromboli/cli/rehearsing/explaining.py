@@ -177,7 +177,8 @@ def from_conditions(job: JsonObject, group: JsonObject | None) -> Explanation:
     if not names_cause(told):
         return Explanation(key, bounded(f"{key} waits: {told.message.rstrip('.')}."), told.reason)
     because = causes.uncapitalised(causes.without_advice(told.message, told.reason))
-    return Explanation(key, bounded(f"{key} waits: {because}."), told.reason, (), NEXT_STEPS[causes.word(told.reason)])
+    step = causes.step_told(told.message, told.reason)
+    return Explanation(key, bounded(f"{key} waits: {because}."), told.reason, (), step)
 
 
 def _waits(key: str, reason: WaitReason, because: str, rungs: Iterable[Rung]) -> Explanation:

@@ -13,12 +13,12 @@ from typing import Required, TypedDict, Unpack
 
 from stromboli.api import core
 from stromboli.api.reasons import (
-    NEXT_STEPS,
     EventReason,
     EventType,
     PodConditionReason,
     WaitReason,
     gang_unschedulable,
+    next_step,
 )
 from stromboli.scheduler.core import admitting, closing, devices, near_misses, opening, victim_order
 from stromboli.scheduler.core.accounting import Holding
@@ -351,7 +351,7 @@ class Cycle:
             return closing.Cause(next(iter(self.notes.get(job.id, ())), ""))
         if job.is_pending:
             return closing.Cause(refusal.message)
-        return closing.Cause(f"{refusal.message}; {NEXT_STEPS[WaitReason(refusal.reason)]}")
+        return closing.Cause(f"{refusal.message}; {next_step(WaitReason(refusal.reason), in_vain=refusal.is_lasting)}")
 
     def _denial(self, job: Job) -> Condition | None:
         """What a plugin has said against placing a gang for which there is room."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stromboli.api import quantities
+from stromboli.api.reasons import WaitReason
 from stromboli.scheduler.core.columns import Columns, Floats
 from stromboli.scheduler.core.records import HyperNode, Job, Node, Queue, Shape, Task
 from stromboli.scheduler.core.tables import JobTable, NodeTable, Rows
@@ -62,6 +64,11 @@ class Shortage:
     short: str
     """By how much what is wanted and what is taken exceed the limit together."""
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether what is wanted exceeds the limit by itself, so that it stays when nothing is taken."""
+        return quantities.parse(self.wanted) > quantities.parse(self.limit)
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -70,6 +77,11 @@ class Refusal:
     reason: str
     message: str
     shortages: tuple[Shortage, ...] = ()
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether waiting does not help. What a queue deserves may change, so that being above it need not last."""
+        return self.reason != WaitReason.QUEUE_EXHAUSTED and any(each.is_lasting for each in self.shortages)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -244,7 +244,9 @@ class Capacity(Plugin):
         return source if not sources and set(lacking) <= set(lacks(source)) else account
 
     def _quota(self, account: Account, taken: Floats) -> queue_quotas.Quota:
-        return queue_quotas.Quota(account.name, account.limit, taken, account.capability, self._rivals(account))
+        stated = np.minimum.reduce([above.own_capability for above in account.line])
+        rivals = self._rivals(account)
+        return queue_quotas.Quota(account.name, account.limit, taken, account.capability, stated, rivals)
 
     def _rivals(self, account: Account) -> Collection[str]:
         """Queues whose guarantees are kept free from this one: in a tree the siblings of all queues of its line."""

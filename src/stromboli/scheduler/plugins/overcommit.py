@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from stromboli.api.reasons import WaitReason, advice
 from stromboli.scheduler.core import policy
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Vote
 from stromboli.scheduler.plugins import arguments, queue_quotas, reservations
@@ -116,4 +117,4 @@ class Overcommit(Plugin):
         found = reservations.shortages(self._view, lacking, wanted, self._limit, self._used + promised)
         holder = f"the cluster admits {{limit}} ({self._factor:g} times its size)"
         numbers = reservations.for_group(found, holder)
-        return f"{numbers}. Wait for running work to end, add nodes, or ask for less."
+        return f"{numbers}. {advice(WaitReason.CLUSTER_OVERCOMMITTED, in_vain=reservations.is_lasting(found))}"

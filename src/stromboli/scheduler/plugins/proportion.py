@@ -134,7 +134,7 @@ class Proportion(Plugin):
         capability = queue_quotas.capability_of(queue.resource.spec, self._view)
         rivals = self._view.queues.keys() - {queue.name}
         limit, taken = standing.limit + queue.elsewhere, total - wanted + queue.elsewhere
-        quota = queue_quotas.Quota(queue.name, limit, taken, capability, rivals)
+        quota = queue_quotas.Quota(queue.name, limit, taken, capability, capability, rivals)
         queue_quotas.refuse_quota(self._view, job, quota, lacking)
         return Vote.REJECT
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.api.reasons import NEXT_STEPS, WaitReason
+from stromboli.api.reasons import NEXT_STEPS, WaitReason, advice
 from stromboli.scheduler.core import amounts
 from stromboli.scheduler.core.columns import CPU, EPSILON, MEMORY, Floats
 from stromboli.scheduler.plugins import reservations
@@ -31,6 +31,8 @@ class Quota:
     limit: Floats
     taken: Floats
     capability: Floats
+    stated: Floats
+    """The least that the queue and those above it state as capability, infinite where none of them says anything."""
     rivals: Collection[str]
     """Queues whose guarantees are kept free from this one."""
 
@@ -117,13 +119,15 @@ def refuse_quota(view: View, job: Job, quota: Quota, lacking: list[str]) -> None
     """Says in numbers what the queue lacks for the job's minimum resources."""
     assert job.min_resources is not None
     found = missing(view, quota, lacking, job.min_resources)
-    refuse_short(view, job, reservations.for_group(found, held_by(found)), found, _kept_for_rival(view, quota, lacking))
+    step = _kept_for_rival(view, quota, lacking) or _left_by_cluster(view, quota, lacking, found)
+    refuse_short(view, job, reservations.for_group(found, held_by(found)), found, step)
 
 
-def refuse_short(view: View, job: Job, text: str, found: Sequence[Shortage], advice: str = "") -> None:
+def refuse_short(view: View, job: Job, text: str, found: Sequence[Shortage], step: str = "") -> None:
     """Says in numbers that a queue has too little for the job, and what can be done."""
-    usual = "Wait for the queue's running work to end, raise its capability, or ask for less."
-    view.refuse(job, "QueueQuotaInsufficient", f"{text}. {advice or usual}", found)
+    word = WaitReason.QUEUE_QUOTA_INSUFFICIENT
+    step = step or advice(word, in_vain=reservations.is_lasting(found))
+    view.refuse(job, word, f"{text}. {step}", found)
 
 
 def missing(view: View, quota: Quota, names: Sequence[str], wanted: Floats) -> list[Shortage]:
@@ -151,6 +155,14 @@ def _kept_for_rival(view: View, quota: Quota, lacking: list[str]) -> str:
                 f"Queue {rival} is guaranteed {name} {amount}, kept free for it: lower its guarantee, or ask for less."
             )
     return ""
+
+
+def _left_by_cluster(view: View, quota: Quota, lacking: list[str], found: Sequence[Shortage]) -> str:
+    """The advice where no capability but the cluster's size makes something short, and raising one does not help."""
+    columns = [view.columns.intern(name) for name in lacking]
+    if any(quota.limit[column] + EPSILON >= quota.stated[column] for column in columns):
+        return ""
+    return advice(WaitReason.CLUSTER_OVERCOMMITTED, in_vain=reservations.is_lasting(found))
 
 
 def measure(view: View, queue: str, what: str, amount: Floats) -> None:

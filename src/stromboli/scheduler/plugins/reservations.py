@@ -139,6 +139,11 @@ def shortages(
     ]
 
 
+def is_lasting(found: Sequence[Shortage]) -> bool:
+    """Whether something is short even when nothing is taken: then waiting does not help."""
+    return any(each.is_lasting for each in found)
+
+
 def for_group(found: Sequence[Shortage], holder: str) -> str:
     """What is short for the least that a group needs; ``holder`` says, with ``{limit}``, who sets the limit."""
     return f"The group needs {_listed(found, 'wanted')}; {_short(found, holder)}"

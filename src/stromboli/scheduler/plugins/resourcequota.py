@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from stromboli.api import core, quantities
+from stromboli.api.reasons import WaitReason, advice
 from stromboli.scheduler.core.plugin import Hooks, Plugin, Vote
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from stromboli.scheduler.core.view import View
 
 Amounts: TypeAlias = dict[str, Fraction]
+_WORD = WaitReason.RESOURCE_QUOTA_INSUFFICIENT
+_USUAL = "Wait for work of the namespace to end, raise the quota, or ask for less."
 
 
 class ResourceQuota(Plugin):
@@ -40,7 +43,9 @@ class ResourceQuota(Plugin):
                 if name in hard and used.get(name, 0) + pending.get(name, 0) + amount > hard[name]
             ]
             if over:
-                self._refuse(job, quota.name, _text(wanted, over), _text(used, over), _text(hard, over))
+                lasting = any(wanted[name] > hard[name] for name in over)
+                step = advice(_WORD, in_vain=True) if lasting else _USUAL
+                self._refuse(job, quota.name, _text(wanted, over), _text(used, over), _text(hard, over), step)
                 return Vote.REJECT
         return Vote.PERMIT
 
@@ -49,12 +54,11 @@ class ResourceQuota(Plugin):
         for name, amount in _minimum(job).items():
             pending[name] = pending.get(name, Fraction(0)) + amount
 
-    def _refuse(self, job: Job, quota: str, wanted: str, used: str, hard: str) -> None:
+    def _refuse(self, job: Job, quota: str, wanted: str, used: str, hard: str, step: str) -> None:
         text = f"resource quota insufficient, requested: {wanted}, used: {used}, limited: {hard}"
         self._view.report(job, "Unschedulable", text)
-        advice = "Wait for work of the namespace to end, raise the quota, or ask for less."
-        sentence = f"The group needs {wanted}; ResourceQuota {quota} allows {hard}, of which {used} is used. {advice}"
-        self._view.refuse(job, "ResourceQuotaInsufficient", sentence)
+        sentence = f"The group needs {wanted}; ResourceQuota {quota} allows {hard}, of which {used} is used. {step}"
+        self._view.refuse(job, _WORD, sentence)
 
 
 def _minimum(job: Job) -> Amounts:
