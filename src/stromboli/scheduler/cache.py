@@ -149,11 +149,15 @@ class Cache:
 
         Not for pods, of which the store keeps too little.
         """
-        informer = self._informers.get(kind)
-        known = informer.store.get((namespace, name)) if informer else None
+        known = self.known(kind, namespace, name)
         source = next((source for source in self._sources if source.kind == kind), None)
         if known is not None and source is not None:
             source.apply(known)
+
+    def known(self, kind: Kind, namespace: str, name: str) -> core.Object | None:
+        """An object as the API server is known to hold it, or the part of it that is kept."""
+        informer = self._informers.get(kind)
+        return informer.store.get((namespace, name)) if informer else None
 
     def uid_of(self, kind: Kind, namespace: str, name: str) -> str:
         """UID of an object that the API server is known to have; empty for others."""

@@ -48,6 +48,7 @@ from stromboli.scheduler.registering import Registry
 from stromboli.scheduler.resyncing import Resync
 from stromboli.scheduler.seeding import ensure_queues
 from stromboli.scheduler.sharding import Shards, ShardWriter
+from stromboli.scheduler.sparing import Sparing
 from stromboli.scheduler.volume_binding import VolumeBinder, timeout_of
 from stromboli.scheduler.writing import PATIENT_CYCLES, JobWriter, JobWrites, QueueWriter, by_job
 from stromboli.telemetry import traces
@@ -125,6 +126,7 @@ class Scheduler:
             patience=PATIENT_CYCLES * options.schedule_period,
             clock=clock,
         )
+        self._sparing = Sparing(self.mirror, self._known_group, is_busy=self._jobs.is_busy)
         self._queues = QueueWriter(
             client,
             field_manager=f"stromboli-scheduler-{options.component}",
@@ -172,6 +174,7 @@ class Scheduler:
             result = await self._decide()
             self._measuring.cycle(result, self._clock.monotonic() - started, self._clock.time())
             self._report(result)
+            self._sparing.spare(result, self._clock.time())
             writes = by_job(result, self._versions(result))
         if self.mirror.elsewhere.version != known:
             self._take_back(result, writes)
@@ -349,6 +352,10 @@ class Scheduler:
                 self._jobs.placed(TaskRef(obj.namespace, obj.name, obj.uid, job_id))
             case core.Queue():
                 self._queues.forget(obj.name)
+
+    def _known_group(self, job_id: str) -> core.PodGroup | None:
+        known = self.cache.known(POD_GROUPS, *job_id.split("/", 1))
+        return known if isinstance(known, core.PodGroup) else None
 
     def _unwritten(self, kind: Kind, namespace: str, name: str) -> None:
         # The mirror took the write for granted: it goes back to what the API server is known to hold, and the next

@@ -23,6 +23,7 @@ from stromboli.kube.client import Client, PatchType
 from stromboli.kube.clocks import SYSTEM_CLOCK, Clock
 from stromboli.kube.errors import Conflict, KubeError, NotFound
 from stromboli.kube.json import JsonObject
+from stromboli.scheduler import sparing
 from stromboli.scheduler.coalescing import LatestWriter
 from stromboli.scheduler.conditions import MESSAGE_LIMIT, PodConditions, bounded
 from stromboli.scheduler.core.results import CycleResult, PodGroupUpdate, PodUpdate, QueueUpdate, TaskRef
@@ -51,15 +52,19 @@ class JobWrites:
     """By UID."""
     patient: bool = False
     """Whether this has waited for what might make it needless."""
+    placed: bool = False
+    """Whether the cycle has placed the gang, so that nobody needs to be warned any more that it waited."""
 
     def followed_by(self, later: JobWrites) -> JobWrites:
         """This and what a later cycle says: the later word counts, and what only this one says is kept."""
+        events = [event for event in self.events if not sparing.is_warning(event)] if later.placed else self.events
         return JobWrites(
             later.group or self.group,
             later.resource_version if later.group else self.resource_version,
-            later.events or self.events,
+            later.events or events,
             {**self.pods, **later.pods},
             self.patient and later.patient,
+            later.placed or (self.placed and not later.group),
         )
 
 
@@ -69,6 +74,7 @@ def by_job(result: CycleResult, versions: Mapping[str, str]) -> dict[str, JobWri
     for group in result.pod_groups:
         writes = jobs.setdefault(group.job_id, JobWrites())
         writes.group, writes.resource_version = group, versions.get(group.job_id, "")
+        writes.placed = sparing.is_placed(group, result.session_id)
     for event in result.events:
         jobs.setdefault(event.job_id, JobWrites()).events.append(event)
     for pod in result.pods:
@@ -129,6 +135,10 @@ class JobWriter:
             self._phases.clear()  # so that jobs that are gone do not pile up; the others are written early once
         self._phases[job_id] = phase
         return known != phase
+
+    def is_busy(self, job_id: str) -> bool:
+        """Whether something about this job is still to be written, or being written."""
+        return job_id in self._under_way or self._writer.waiting(job_id) is not None
 
     def placed(self, task: TaskRef) -> None:
         """There is no more to be said about why this pod waits."""

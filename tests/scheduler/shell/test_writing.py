@@ -84,6 +84,22 @@ def test_later_cycle_without_a_status_leaves_the_earlier_one_to_be_written() -> 
     assert (both.group, both.resource_version) == (update("Running"), "7")
 
 
+def test_nobody_is_warned_any_more_that_a_gang_waits_once_it_is_placed() -> None:
+    other = JobEvent("ns/j", "uid-1", "Normal", "Unschedulable", "quota")
+    earlier = JobWrites(update("Inqueue"), "7", [event("36 of 40"), other])
+    both = earlier.followed_by(JobWrites(update("Inqueue", running=40), "7", placed=True))
+    assert both.events == [other]
+
+
+def test_a_group_is_placed_when_this_very_cycle_says_so() -> None:
+    def decided(session: str) -> PodGroupUpdate:
+        condition = core.PodGroupCondition(type="Scheduled", status="True", transition_id=session)
+        return PodGroupUpdate("ns/j", "uid-1", core.PodGroupStatus(phase="Inqueue", conditions=(condition,)))
+
+    placed = {session: by_job(CycleResult("now", pod_groups=[decided(session)]), {}) for session in ("now", "before")}
+    assert {session: writes["ns/j"].placed for session, writes in placed.items()} == {"now": True, "before": False}
+
+
 # When pods are told
 
 
