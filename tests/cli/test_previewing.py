@@ -198,9 +198,9 @@ async def test_the_command_names_who_has_what_the_job_waits_for(server: FakeApiS
     assert (told["verdict"], told["taken"]) == ("Waits", ["ns/old-n0: cpu 4", "ns/old-n1: cpu 2"])
 
 
-def configure(server: FakeApiServer, content: str) -> None:
+def configure(server: FakeApiServer, content: str, release: str = "volcano") -> None:
     """Put a policy where the chart puts it."""
-    meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+    meta = {"name": f"{release}-scheduler-configmap", "namespace": "volcano-system"}
     server.put(kinds.CONFIG_MAPS, {"metadata": meta, "data": {"volcano-scheduler.conf": content}})
 
 
@@ -216,6 +216,25 @@ async def test_the_policy_of_the_cluster_is_used(server: FakeApiServer, tmp_path
     assert lines[1] == "Evicted:"
     assert lines[2].endswith(" (preempt)")
     assert lines[-1] == "Worked out with the policy in ConfigMap volcano-system/volcano-scheduler-configmap."
+
+
+@pytest.mark.parametrize(
+    ("releases", "used"),
+    [
+        (["stromboli"], "the policy in ConfigMap volcano-system/stromboli-scheduler-configmap"),
+        (["stromboli", "volcano"], "the policy in ConfigMap volcano-system/volcano-scheduler-configmap"),
+        (["one", "two"], "the built-in policy"),
+    ],
+)
+async def test_the_policy_of_a_release_of_any_name_is_found(
+    server: FakeApiServer, tmp_path: Path, releases: list[str], used: str
+) -> None:
+    for release in releases:
+        configure(server, render(PREEMPTING), release)
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(vcjob()))
+    done = await drive(f"vcctl job preview -f {file}", server)
+    assert done.out.splitlines()[-1] == f"Worked out with {used}."
 
 
 async def test_a_policy_that_cannot_be_read_is_named(server: FakeApiServer, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from stromboli.api.kinds import CONFIG_MAPS
 from stromboli.cli.commanding.api import Api
 from stromboli.cli.commanding.errors import CommandError
 from stromboli.cli.commanding.files import text_of
-from stromboli.kube.errors import ApiError
+from stromboli.kube.errors import ApiError, NotFound
+from stromboli.kube.json import JsonObject
 from stromboli.process.running import StartupError
 from stromboli.scheduler import registering
 from stromboli.scheduler.core.acting import Action
@@ -22,6 +23,8 @@ from stromboli.scheduler.core.policy_file import LARGEST, LOADER, ArgumentCheck,
 
 NAMESPACE, CONFIG_MAP = "volcano-system", "volcano-scheduler-configmap"
 """Where the chart keeps the policy file (spec 08 section 6), when it is installed under its usual name."""
+OF_RELEASES = "-scheduler-configmap"
+"""How the name ends when it is installed under another one."""
 CONF = ".conf"
 """How the ConfigMap's key that has the policy ends."""
 BUILT_IN = "the built-in policy"
@@ -77,15 +80,30 @@ def policy_text(file: str, what: str = "") -> str:
 
 
 def in_cluster(api: Api) -> tuple[str, str]:
-    """The policy file that the chart gives the scheduler, and where it stands; empty if it may not be read."""
+    """The policy file that the chart gives the scheduler, and where it stands; empty if it may not be read.
+
+    Of a release under another name it is taken when there is only one.
+    """
     try:
-        found = api.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
+        found = [api.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)]
+    except NotFound:
+        found = _of_releases(api)
     except ApiError:
         return "", ""
-    for key, content in (found.get("data") or {}).items():
-        if key.endswith(CONF):
-            return str(content), f"the policy in ConfigMap {NAMESPACE}/{CONFIG_MAP}"
-    return "", ""
+    policies = [
+        (str(content), f"the policy in ConfigMap {NAMESPACE}/{one['metadata']['name']}")
+        for one in found
+        for key, content in (one.get("data") or {}).items()
+        if key.endswith(CONF)
+    ]
+    return policies[0] if len(found) == 1 and policies else ("", "")
+
+
+def _of_releases(api: Api) -> list[JsonObject]:
+    try:
+        return [one for one in api.list(CONFIG_MAPS, NAMESPACE) if one["metadata"]["name"].endswith(OF_RELEASES)]
+    except ApiError:
+        return []
 
 
 @dataclass(frozen=True)
