@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.core import PodGroup, Queue, from_builtins, timestamp
+from stromboli.api.core import PodGroup, PodGroupCondition, Queue, from_builtins, timestamp
 from stromboli.api.phases import JobAction, JobPhase
 from stromboli.controllers.job import documenting, phases, plugins, podgroups, restarts
 from stromboli.controllers.job.members import Member
@@ -471,3 +472,17 @@ def test_a_remembered_occurrence_that_still_shows_is_acted_upon_once() -> None:
     assert cause is not None
     again = plan(replace(seen, reported=(cause,)), NOW).decision
     assert (again.cause, again.remembered, again.again_at) == (cause, (), None)
+
+
+@pytest.mark.parametrize(("phases_of_pods", "want"), [(["Pending", "Succeeded"], True), (["Succeeded"] * 2, False)])
+def test_a_job_that_has_ended_is_not_told_that_its_gang_waits(phases_of_pods: list[str], want: bool) -> None:
+    seen = view(
+        job().task("worker", 2).status(state={"phase": "Running"}, minAvailable=2),
+        *(member("worker", index, phase) for index, phase in enumerate(phases_of_pods)),
+    )
+    assert seen.group is not None
+    condition = PodGroupCondition(type="Unschedulable", status="True", message="2/1 tasks in gang unschedulable")
+    status = msgspec.structs.replace(seen.group.status, conditions=(condition,))
+    seen = replace(seen, group=msgspec.structs.replace(seen.group, status=status))
+    told = [one.reason for one in of_type(steps(seen), RecordEvent)]
+    assert ("PodGroupPending" in told) is want

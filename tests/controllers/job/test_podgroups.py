@@ -185,3 +185,26 @@ def test_how_a_complaint_is_put(name: str) -> None:
     condition, want = TOLD[name]
     group = {"metadata": {}, "status": {"conditions": [{**condition, "message": "100% full"}]}}
     assert podgroups.complaint(from_builtins(PodGroup, group)) == want
+
+
+@pytest.mark.parametrize(
+    ("phase", "scheduled", "deleting", "want"),
+    [
+        ("Running", "2026-01-01T00:00:01Z", False, None),
+        ("Completed", "2026-01-01T00:00:01Z", False, None),
+        ("Unknown", "2026-01-01T00:00:01Z", False, ("unschedulable", "no room")),
+        ("Running", "2026-01-01T00:00:00Z", False, ("unschedulable", "no room")),
+        ("Inqueue", "2026-01-01T00:00:00Z", True, None),
+    ],
+)
+def test_a_gang_that_was_placed_in_the_same_second_or_goes_waits_for_nothing(
+    phase: str, scheduled: str, deleting: bool, want: tuple[str, str] | None
+) -> None:
+    waits = {"type": "Unschedulable", "status": "True", "message": "no room"}
+    conditions = [
+        {**waits, "lastTransitionTime": "2026-01-01T00:00:01Z"},
+        {"type": "Scheduled", "status": "True", "lastTransitionTime": scheduled},
+    ]
+    metadata = {"deletionTimestamp": "2026-01-01T00:00:02Z"} if deleting else {}
+    group = {"metadata": metadata, "status": {"phase": phase, "conditions": conditions}}
+    assert podgroups.complaint(from_builtins(PodGroup, group)) == want

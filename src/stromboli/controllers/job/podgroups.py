@@ -15,6 +15,7 @@ from stromboli.api.core import (
     LabelSelector,
     NetworkTopology,
     PodGroup,
+    PodGroupCondition,
     PodSpec,
     ResourceList,
     SubGroupPolicy,
@@ -36,6 +37,7 @@ _DENIALS: Mapping[str, str] = {
 MOST_ADDED_UP = 1024
 """Sums of resources that are kept, some hundred bytes each."""
 NOT_ADMITTED = frozenset({"", "Pending"})
+PLACED = frozenset({"Running", "Completed"})
 
 
 def admitted(group: PodGroup | None) -> bool:
@@ -209,6 +211,22 @@ def _fill(limits: Sequence[int], wanted: int) -> list[int]:
 
 
 def complaint(group: PodGroup) -> tuple[str, str] | None:
-    """What to tell the job's owner about the group: ``(what, why)``, or None when all is scheduled."""
+    """What to tell the job's owner about the group: ``(what, why)``, or None when all is scheduled, or it goes."""
     told = complaints.complaint(group.status.conditions)
+    if group.deleting or (told is not None and _is_overtaken(told, group)):
+        return None
     return (_DENIALS.get(told.type, told.type.lower()), told.message) if told is not None else None
+
+
+def _is_overtaken(told: PodGroupCondition, group: PodGroup) -> bool:
+    """Whether the gang was placed in the second in which it was said to wait: the phase tells which came last."""
+    return (
+        told.type == PodGroupConditionType.UNSCHEDULABLE
+        and group.status.phase in PLACED
+        and any(
+            one.type == PodGroupConditionType.SCHEDULED
+            and one.status == "True"
+            and one.last_transition_time == told.last_transition_time
+            for one in group.status.conditions
+        )
+    )

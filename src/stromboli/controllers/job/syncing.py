@@ -13,6 +13,7 @@ from itertools import islice
 from stromboli.api import names
 from stromboli.api.batch import JobStatus, TaskSpec
 from stromboli.api.phases import JobPhase as Phase
+from stromboli.api.reasons import EventReason
 from stromboli.controllers.job import (
     attention,
     contradictions,
@@ -86,6 +87,8 @@ def sync(view: Observed, step: Step, now: float) -> list[Operation]:
     if draft.phase is not Phase.RESTARTING:
         restarts.forget(draft.controlled)
         draft.reason, draft.message = _outcome(view, draft, now)
+    if draft.phase not in _GOING_ON:  # nobody waits any more for a gang whose job has ended
+        made = [one for one in made if not _is_about_waiting(one)]
     written = WriteStatus(status.compose(view.job, draft, now))
     return [*made, *moves.operations(), *_warning(view, draft), written, *_later(view, moves, now)]
 
@@ -226,8 +229,12 @@ def _pod_group(view: Observed) -> list[Operation]:
     if told is not None:
         what, why = told
         text = f"PodGroup {view.job.namespace}:{view.job.name} {what}, reason: {why}"
-        made.append(RecordEvent(EventType.WARNING, "PodGroupPending", text))
+        made.append(RecordEvent(EventType.WARNING, EventReason.POD_GROUP_PENDING, text))
     return made
+
+
+def _is_about_waiting(operation: Operation) -> bool:
+    return isinstance(operation, RecordEvent) and operation.reason == EventReason.POD_GROUP_PENDING
 
 
 @dataclass(frozen=True, slots=True)
