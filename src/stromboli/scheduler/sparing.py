@@ -50,7 +50,8 @@ class Sparing:
         updates = (self._spared(update, result.session_id, now, anew) for update in result.pod_groups)
         result.pod_groups = [update for update in updates if update is not None]
         result.events = [event for event in result.events if not self._is_needless(event, now, anew)]
-        result.pods = [pod for pod in result.pods if not self._can_wait(pod, now)]
+        quiet = {job_id for job_id in {pod.task.job_id for pod in result.pods} if self._is_quiet(job_id, now)}
+        result.pods = [pod for pod in result.pods if pod.task.job_id not in quiet or not self._can_wait(pod)]
         for job_id in anew:
             self._mirror.said.forget(job_id)
 
@@ -83,11 +84,14 @@ class Sparing:
             return False
         return job.id in anew or is_over(job) or is_coming(job, now)
 
-    def _can_wait(self, pod: PodUpdate, now: float) -> bool:
-        job = self._mirror.jobs.get(pod.task.job_id)
-        if job is None or pod.nominated_node or not (is_over(job) or is_coming(job, now)):
+    def _is_quiet(self, job_id: str, now: float) -> bool:
+        job = self._mirror.jobs.get(job_id)
+        return job is not None and (is_over(job) or is_coming(job, now))
+
+    def _can_wait(self, pod: PodUpdate) -> bool:
+        if pod.nominated_node:
             return False
-        task = job.tasks.get(pod.task.uid)
+        task = self._mirror.jobs[pod.task.job_id].tasks.get(pod.task.uid)
         if task is not None:
             task.scheduled_condition = None  # so that the next cycle tells it, if it is still true then
         return True
