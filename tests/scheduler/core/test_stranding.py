@@ -150,15 +150,19 @@ def test_pods_of_a_queue_closed_after_admission_are_told_too() -> None:
 
 def test_pods_that_alone_are_more_than_their_queue_may_hold_are_not_told_to_wait() -> None:
     """What is in the way may end only where something is."""
-    used = [
-        pod_group("used").members(1).queue("small").reserve(cpu=2),
-        pod("used-0").group("used").request(cpu=2).on("n"),
+    used: list[core.Object] = [
+        pod_group("used").members(1).queue("small").reserve(cpu=2).build(),
+        pod("used-0").group("used").request(cpu=2).on("n").build(),
     ]
-    for cpu, others, want in ((2, used, "wait for the queue's work to end, raise"), (1, [], "raise")):
+    cases: list[tuple[int, list[core.Object], str]] = [
+        (2, used, "wait for the queue's work to end, raise"),
+        (1, [], "raise"),
+    ]
+    for cpu, others, want in cases:
         mirror = world(
             node("n").offer(cpu=9).build(),
             queue("small").cap(cpu=cpu).build(),
-            [each.build() for each in others],
+            others,
             [each.build() for each in (group("small").phase("Inqueue"), waiting().request(cpu="1500m"))],
         )
         message = told(cycle(mirror))["p"]
