@@ -261,48 +261,57 @@ def _work_of_all(mirror: Mirror, acceptance: Acceptance) -> Iterator[Source[core
     Whose a deleted object was is known here: of the object itself there may be no more than who it was.
     """
 
-    def apply_group(group: core.PodGroup) -> bool:
-        ours = acceptance.pod_group(group)
-        if ours:
-            mirror.apply_pod_group(group)
-        else:
-            mirror.delete_pod_group(_joined(group), group.uid)
-        mirror.elsewhere.apply_pod_group(group, ours=ours)
-        return ours
-
-    def delete_group(group: core.PodGroup) -> bool:
-        mirror.delete_pod_group(_joined(group), group.uid)
-        return not mirror.elsewhere.delete_pod_group(_joined(group), group.uid)
-
-    def apply_pod(pod: core.Pod) -> bool:
-        ours = acceptance.pod(pod)
-        if ours:
-            mirror.apply_pod(pod)
-        else:
-            mirror.delete_pod(_joined(pod), pod.uid)
-        mirror.elsewhere.apply_pod(pod, ours=ours)
-        return ours
-
-    def delete_pod(pod: core.Pod) -> bool:
-        mirror.delete_pod(_joined(pod), pod.uid)
-        return not mirror.elsewhere.delete_pod(_joined(pod), pod.uid)
-
     def keep_group(group: core.PodGroup) -> core.PodGroup:
         return group if acceptance.pod_group(group) else core.PodGroup(metadata=_who(group))
 
     def keep_pod(pod: core.Pod) -> core.Pod:
         return bare_pod(pod) if acceptance.pod(pod) else core.Pod(metadata=_who(pod))
 
+    sums = mirror.elsewhere
+    apply_group = _shared_out(
+        acceptance.pod_group, mirror.apply_pod_group, mirror.delete_pod_group, sums.apply_pod_group
+    )
+    delete_group = _taken_out(mirror.delete_pod_group, sums.delete_pod_group)
     yield _source(kinds.POD_GROUPS, core.PodGroup, apply_group, delete_group, required=True, keep=keep_group)
     yield _source(
         kinds.PODS,
         core.Pod,
-        apply_pod,
-        delete_pod,
+        _shared_out(acceptance.pod, mirror.apply_pod, mirror.delete_pod, sums.apply_pod),
+        _taken_out(mirror.delete_pod, sums.delete_pod),
         accept=lambda pod: acceptance.pod(pod) or elsewhere.holds(pod),
         required=True,
         keep=keep_pod,
     )
+
+
+def _shared_out(
+    is_ours: Callable[[T], bool],
+    apply: Callable[[T], object],
+    delete: Callable[[str, str], object],
+    add_up: Callable[..., object],
+) -> Callable[[T], bool]:
+    """Gives the mirror what is ours, and takes out what has become another's; answers whether it is ours."""
+
+    def apply_one(obj: T) -> bool:
+        ours = is_ours(obj)
+        if ours:
+            apply(obj)
+        else:
+            delete(_joined(obj), obj.uid)
+        add_up(obj, ours=ours)
+        return ours
+
+    return apply_one
+
+
+def _taken_out(delete: Callable[[str, str], object], forget: Callable[[str, str], bool]) -> Callable[[T], bool]:
+    """Takes what is gone out of the mirror, or out of the sums; answers whether it was ours."""
+
+    def delete_one(obj: T) -> bool:
+        delete(_joined(obj), obj.uid)
+        return not forget(_joined(obj), obj.uid)
+
+    return delete_one
 
 
 def optional_sources(mirror: Mirror, options: Options) -> Iterator[Source[core.Object]]:
