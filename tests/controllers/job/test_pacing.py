@@ -12,7 +12,6 @@ import pytest
 
 from stromboli.api import kinds
 from stromboli.api.batch import Job
-from stromboli.controllers.informers import SharedInformers
 from stromboli.controllers.job import pacing, status
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.executing import Executor
@@ -25,6 +24,7 @@ from stromboli.kube.stores import Key
 from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.clocks import FakeClock
 from tests.controllers.building import job
+from tests.controllers.job.beginning import begin
 from tests.controllers.job.test_quiet import time_goes_on
 from tests.controllers.stage import RecordedEvents, RecordedNumbers, Stage
 
@@ -139,17 +139,6 @@ async def scene_in_time() -> AsyncIterator[tuple[Stage, FakeClock, JobController
             yield scene, clock, await begin(scene)
         finally:
             await scene.stop()
-
-
-async def begin(scene: Stage) -> JobController:
-    made: list[JobController] = []
-
-    def make(informers: SharedInformers) -> JobController:
-        made.append(JobController(scene.client, informers, scene.events, scene.numbers, clock=scene.clock))
-        return made[0]
-
-    await scene.run(make)
-    return made[0]
 
 
 async def partly_running(scene: Stage, clock: FakeClock) -> None:

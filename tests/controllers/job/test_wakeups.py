@@ -22,6 +22,7 @@ from stromboli.testing.apiserver import FakeApiServer
 from stromboli.testing.clocks import FakeClock
 from stromboli.testing.faults import Hold
 from tests.controllers.building import UID, job, member
+from tests.controllers.job.beginning import begin
 from tests.controllers.job.test_quiet import time_goes_on
 from tests.controllers.stage import Stage, stage
 
@@ -68,17 +69,6 @@ async def test_what_happens_while_a_pass_writes_is_seen_by_the_next(
 
 
 # -- what no event tells -----------------------------------------------------------------------------------------------
-
-
-async def begin(scene: Stage) -> JobController:
-    made: list[JobController] = []
-
-    def make(informers: SharedInformers) -> JobController:
-        made.append(JobController(scene.client, informers, scene.events, scene.numbers, clock=scene.clock))
-        return made[0]
-
-    await scene.run(make)
-    return made[0]
 
 
 async def test_a_pod_that_came_and_went_unseen_is_made_again_when_the_belief_in_it_ends() -> None:

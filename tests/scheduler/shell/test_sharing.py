@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -242,7 +243,7 @@ async def test_what_is_below_counts_above_whoever_has_it(site: Site) -> None:
 class Overtaken(Scheduler):
     """Hears of what others have bound just when its own first binds are decided."""
 
-    overtake: Callable[[], None]
+    overtake: Callable[[], object]
     overtaken = 0
 
     async def _decide(self) -> CycleResult:
@@ -275,12 +276,31 @@ class Briefly(Overtaken):
         self.cycles_since += bool(self.overtaken)
 
 
+def putting(stage: Stage) -> Callable[[kinds.Kind, core.Object], object]:
+    """Stores objects as they are."""
+    return lambda kind, obj: stage.server.put(kind, dict(core.to_builtins(obj, kind)))
+
+
+S = TypeVar("S", bound=Scheduler)
+
+
+def first_member(stage: Stage, kind: type[S]) -> S:
+    """A scheduler of the stage that shares the cluster with another."""
+    partition = Partition("s-0", MEMBERS)
+    return kind(
+        stage.client,
+        stage.options,
+        REGISTRY,
+        stage.policies,
+        stage.metrics,
+        environment=Environment(partition=partition),
+    )
+
+
 async def test_a_pod_is_told_why_it_waits_although_the_binds_of_its_group_were_taken_back(stage: Stage) -> None:
     mine, theirs = (name_of(member, "job") for member in MEMBERS)
 
-    def put(kind: kinds.Kind, obj: core.Object) -> None:
-        stage.server.put(kind, dict(core.to_builtins(obj, kind)))
-
+    put = putting(stage)
     stage.put(queue("team").cap(cpu=3), node(name_of("s-0", "node")).offer(cpu=10, memory="10Gi", pods=50))
     put(kinds.POD_GROUPS, owned(pod_group("far").queue("team").phase("Running"), theirs))
     put(kinds.POD_GROUPS, owned(pod_group("near").queue("team").members(2).phase("Inqueue"), mine))
@@ -288,14 +308,7 @@ async def test_a_pod_is_told_why_it_waits_although_the_binds_of_its_group_were_t
         put(kinds.PODS, owned(pod(f"near-{number}").group("near").request(cpu=1), mine))
     put(kinds.PODS, owned(pod("near-nowhere").group("near").request(memory="1Ti"), mine))
     far = owned(pod("far-0").group("far").request(cpu=2).on(name_of("s-1", "node")), theirs)
-    scheduler = Briefly(
-        stage.client,
-        stage.options,
-        REGISTRY,
-        stage.policies,
-        stage.metrics,
-        environment=Environment(partition=Partition("s-0", MEMBERS)),
-    )
+    scheduler = first_member(stage, Briefly)
     scheduler.overtake = lambda: put(kinds.PODS, far)
     scheduler.leave = lambda: stage.server.remove(kinds.PODS, "far-0", "ns")
     await stage.run(scheduler)
@@ -307,9 +320,7 @@ async def test_a_pod_is_told_why_it_waits_although_the_binds_of_its_group_were_t
 async def test_room_that_another_has_taken_meanwhile_is_not_given_out_again(stage: Stage) -> None:
     mine, theirs = (name_of(member, "job") for member in MEMBERS)
 
-    def put(kind: kinds.Kind, obj: core.Object) -> None:
-        stage.server.put(kind, dict(core.to_builtins(obj, kind)))
-
+    put = putting(stage)
     stage.put(
         queue("team").cap(cpu=3), queue("free"), node(name_of("s-0", "node")).offer(cpu=10, memory="10Gi", pods=50)
     )
@@ -319,14 +330,7 @@ async def test_room_that_another_has_taken_meanwhile_is_not_given_out_again(stag
         for number in range(2):
             put(kinds.PODS, owned(pod(f"{name}-{number}").group(name).request(cpu=1), mine))
     far = owned(pod("far-0").group("far").request(cpu=2).on(name_of("s-1", "node")), theirs)
-    scheduler = Overtaken(
-        stage.client,
-        stage.options,
-        REGISTRY,
-        stage.policies,
-        stage.metrics,
-        environment=Environment(partition=Partition("s-0", MEMBERS)),
-    )
+    scheduler = first_member(stage, Overtaken)
     scheduler.overtake = lambda: put(kinds.PODS, far)
     await stage.run(scheduler)
     await stage.until(lambda: stage.bound("other") == 2, "a queue with room")
